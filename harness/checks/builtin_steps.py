@@ -1,0 +1,129 @@
+"""Built-in checks of how the drill itself went: preconditions, features, steps, the final phase, and how it ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.checks import rollout
+from harness.model.clock import moment, moment_of, span
+from harness.model.outcome import Outcome
+from harness.model.report import Finding
+from harness.model.timeline import HarnessError, Interrupted, Missing, Precondition, StepState
+
+if TYPE_CHECKING:
+    from harness.checks.phases import PhaseLog
+    from harness.checks.windows import Schedule
+    from harness.model.resolved import Resolved
+    from harness.model.timeline import Timeline
+
+STEPS_COMPLETED: Final = "steps-completed"
+ENDS_IN: Final = "ends-in"
+PRECONDITION: Final = "precondition"
+REQUIRES: Final = "requires"
+HARNESS: Final = "harness"
+INTERRUPTED: Final = "interrupted"
+
+
+def _finding(check: str, title: str, outcome: Outcome, evidence: str) -> Finding:
+    return Finding(check, title, outcome, evidence, builtin=True)
+
+
+def requires(timeline: Timeline) -> Finding | None:
+    """`unsupported` if subject or cluster lacks a feature; None if none is missing."""
+    missing = timeline.of(Missing)
+    if not missing:
+        return None
+    evidence = "; ".join(f"{m.lacking} lacks {', '.join(m.features)}" for m in missing)
+    title = "Subject and cluster have what the scenario needs"
+    return _finding(REQUIRES, title, Outcome.UNSUPPORTED, evidence)
+
+
+def precondition(timeline: Timeline) -> Finding | None:
+    """`unknown` if a precondition did not hold: then the drill would not have shown anything. None if there was none."""
+    all_of_them = timeline.of(Precondition)
+    if not all_of_them:
+        return None
+    broken = [p.reason for p in all_of_them if not p.holds]
+    evidence = "; ".join(broken or [p.reason for p in all_of_them])
+    outcome = Outcome.UNKNOWN if broken else Outcome.PASS
+    return _finding(PRECONDITION, "The preconditions hold", outcome, evidence)
+
+
+def harness(timeline: Timeline) -> Finding | None:
+    """`error` if the harness or the cluster failed; None if they did not."""
+    errors = timeline.of(HarnessError)
+    if not errors:
+        return None
+    evidence = "; ".join(f"{e.message} (at {moment(e.t)})" for e in errors)
+    return _finding(HARNESS, "Harness and cluster worked", Outcome.ERROR, evidence)
+
+
+def interrupted(timeline: Timeline, phases: PhaseLog) -> Finding | None:
+    """`unknown` if a signal ended the drill; None if not."""
+    signals = timeline.of(Interrupted)
+    if not signals:
+        return None
+    first = signals[0]
+    phase = phases.phase_at(first.t)
+    where = f" in phase {phase}" if phase else ""
+    evidence = f"interrupted by {first.signal} at {moment(first.t)}{where}"
+    return _finding(INTERRUPTED, "The drill ran to its end", Outcome.UNKNOWN, evidence)
+
+
+def steps_completed(timeline: Timeline, scenario: Resolved, schedule: Schedule) -> Finding:
+    """Whether the `until` of every step held in time.
+
+    A step that timed out is the subject's failure. One that failed (its verb was refused) is not: `error`.
+    """
+    title = "Every step was completed in time"
+    states = timeline.of(StepState)
+    for state in states:
+        if state.state == "failed":
+            evidence = f"step {state.step} failed at {moment(state.t)}: {state.detail}"
+            return _finding(STEPS_COMPLETED, title, Outcome.ERROR, evidence)
+        if state.state == "timed-out":
+            return _finding(
+                STEPS_COMPLETED, title, Outcome.FAIL, _timed_out(state, states, scenario)
+            )
+    left = [step.name for step in scenario.steps if step.name not in schedule.held]
+    if left:
+        why = f" ({schedule.cut})" if schedule.cut else ""
+        evidence = f"not reached: {', '.join(left)}{why}"
+        return _finding(STEPS_COMPLETED, title, Outcome.UNKNOWN, evidence)
+    if not scenario.steps:
+        return _finding(STEPS_COMPLETED, title, Outcome.UNKNOWN, "the scenario has no steps")
+    times = [
+        f"{step.name} {moment(timeline.observations[schedule.held[step.name]].t)}"
+        for step in scenario.steps
+    ]
+    return _finding(STEPS_COMPLETED, title, Outcome.PASS, ", ".join(times))
+
+
+def _timed_out(state: StepState, states: list[StepState], scenario: Resolved) -> str:
+    step = next((s for s in scenario.steps if s.name == state.step), None)
+    waited = f" for {step.until}" if step is not None and step.until else ""
+    begun = [s.t for s in states if s.step == state.step and s.state in {"started", "acted"}]
+    how_long = f" {span(state.t - begun[-1])}" if begun else ""
+    text = f"step {state.step} timed out at {moment(state.t)}: waited{how_long}{waited}"
+    return f"{text}; seen last: {state.detail}" if state.detail else text
+
+
+def ends_in(scenario: Resolved, schedule: Schedule, phases: PhaseLog) -> Finding:
+    """Whether the rollout ended in the phase that the variant expects."""
+    expected = scenario.expect.phase
+    title = f"The rollout ends in {expected}"
+    if not phases.seen:
+        evidence = "no rollout object was ever observed"
+        return _finding(ENDS_IN, title, Outcome.UNKNOWN, evidence)
+    phase, since = phases.final
+    reached = f"{phase or 'no phase'} since {moment_of(since, phases.change_at)}"
+    if schedule.cut:
+        return _finding(ENDS_IN, title, Outcome.UNKNOWN, f"{schedule.cut}; it was in {reached}")
+    if phase == expected:
+        return _finding(ENDS_IN, title, Outcome.PASS, reached)
+    evidence = f"ended in {reached}"
+    if phase in rollout.ENDED and phases.message:
+        evidence += f": {phases.message}"
+    elif phase not in rollout.ENDED:
+        evidence += f", for {span(phases.over - since)} when observation ended"
+    return _finding(ENDS_IN, title, Outcome.FAIL, evidence)

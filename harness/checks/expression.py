@@ -1,0 +1,158 @@
+"""CEL expressions: compiled once, evaluated for each observation, checked against the vocabulary before anything runs.
+
+A world in which a field is absent, or in which types do not fit, gives `Unknown` with the reason: not knowing is neither true nor
+false. What CEL itself decides without the missing part (`true || x`) is decided.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import cel
+
+from harness.checks.fields import Finding, Usage, inspect
+from harness.checks.syntax import Node, NotRead, parse
+from harness.checks.vocabulary import VARIABLES, sample_world
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_POSITION: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.+)")
+_UNDEFINED: Final = re.compile(r"Undefined variable or function: '([^']*)'")
+_LIMIT: Final = 4000
+
+
+class ExpressionError(ValueError):
+    """An expression that is not CEL.
+
+    `line` and `column` count from 1 within the expression; None when the library does not say.
+    """
+
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The expression cannot be decided in this world."""
+
+    reason: str
+
+    def __bool__(self) -> bool:
+        """Refuse to be taken for false."""
+        msg = "an unknown result is neither true nor false; ask with isinstance(…, Unknown)"
+        raise TypeError(msg)
+
+
+class Expression:
+    """A compiled expression. Make one with `Expression.compile`."""
+
+    __slots__ = ("_program", "_tree", "_usage", "text")
+
+    def __init__(self, text: str, program: cel.Program, tree: Node | None) -> None:
+        self.text = text
+        self._program = program
+        self._tree = tree
+        self._usage = self._narrow(program, tree)
+
+    def __repr__(self) -> str:
+        return f"Expression({self.text!r})"
+
+    @classmethod
+    def compile(cls, text: str) -> Expression:
+        """Compile `text`; raises ExpressionError with the column, where the library tells it."""
+        if not text.strip():
+            msg = "is empty, not an expression"
+            raise ExpressionError(msg)
+        if len(text) > _LIMIT:
+            msg = f"is longer than {_LIMIT} characters"
+            raise ExpressionError(msg)
+        try:
+            program = cel.compile(text)
+        except ValueError as error:
+            raise _syntax_error(str(error)) from None
+        try:
+            tree = parse(text)
+        except NotRead:
+            tree = None
+        return cls(text, program, tree)
+
+    def evaluate(self, world: Mapping[str, Any]) -> bool | Unknown:
+        """Return whether the expression holds in `world`, or why that cannot be said."""
+        try:
+            result = self._program.execute(self._part(world))
+        except KeyError as error:
+            return Unknown(f"{error.args[0] if error.args else 'a field'} is not known")
+        except RuntimeError as error:
+            undefined = _UNDEFINED.search(str(error))
+            return Unknown(f"{undefined.group(1)} is not known" if undefined else _first(error))
+        except (TypeError, ValueError, ArithmeticError, LookupError, OverflowError) as error:
+            return Unknown(_first(error))
+        if isinstance(result, bool):
+            return result
+        return Unknown(f"the result is {type(result).__name__}, not true or false")
+
+    def findings(self, values: Mapping[str, Any] | None = None) -> list[Finding]:
+        """Return what the static check finds: unknown fields, types that do not fit, a result that is not boolean.
+
+        With `values`, the fields of `values` are checked too. What the static check cannot read is tried on a sample world.
+        """
+        if self._tree is not None:
+            return inspect(self._tree, values)[0]
+        result = self.evaluate(sample_world(dict(values or {})))
+        return [Finding(0, result.reason)] if isinstance(result, Unknown) else []
+
+    def unknown_fields(self, values: Mapping[str, Any] | None = None) -> list[Finding]:
+        """Return the same as `findings`."""
+        return self.findings(values)
+
+    @staticmethod
+    def _narrow(program: cel.Program, tree: Node | None) -> Usage:
+        """Return which part of the world is needed.
+
+        Handing over the world costs far more than evaluating (each value is converted), so only the fields that are used go in.
+        """
+        if tree is not None:
+            return inspect(tree)[1]
+        usage = Usage()
+        for name in program.variables():
+            usage.whole(name)
+        return usage
+
+    def _part(self, world: Mapping[str, Any]) -> dict[str, Any]:
+        part: dict[str, Any] = {}
+        for name, fields in self._usage.fields.items():
+            if name not in world:
+                continue
+            value = world[name]
+            if fields is None or name not in VARIABLES:
+                part[name] = value
+            elif isinstance(value, list):
+                part[name] = [{key: row[key] for key in fields if key in row} for row in value]
+            else:
+                part[name] = {key: value[key] for key in fields if key in value}
+        return part
+
+
+def _syntax_error(text: str) -> ExpressionError:
+    match = _POSITION.search(text)
+    if match is None:
+        return ExpressionError(f"is not CEL: {text.splitlines()[0]}")
+    # Of a cascade of errors the first one that is about syntax is the cause.
+    for candidate in _POSITION.finditer(text):
+        if candidate.group(3).startswith("Syntax error"):
+            match = candidate
+            break
+    line, column, message = match.groups()
+    message = message.removeprefix("Syntax error: ").strip()
+    message = re.sub(r" expecting \{.*", "", message).replace("'<EOF>'", "end of the expression")
+    return ExpressionError(f"is not CEL: {message} (column {int(column)})", int(line), int(column))
+
+
+def _first(error: BaseException) -> str:
+    """Return the first sentence of the library's message."""
+    return str(error).split(". ", 1)[0].splitlines()[0] if str(error) else type(error).__name__

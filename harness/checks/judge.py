@@ -1,0 +1,194 @@
+"""From a recording to a report. Pure: the same timeline always gives the same report, and no cluster is asked anything."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from typing import TYPE_CHECKING, Final
+
+from harness.checks import builtin_steps, builtin_trace
+from harness.checks.builtin_settled import SettleWatch
+from harness.checks.deadlock import DeadlockWatch
+from harness.checks.phases import PhaseLog
+from harness.checks.recorded import RecordReader
+from harness.checks.state import State
+from harness.checks.statement import Statement
+from harness.checks.temporal import Evaluation
+from harness.checks.verdict import Case, verdict
+from harness.checks.windows import schedule
+from harness.model.outcome import Outcome, worst
+from harness.model.report import (
+    DoneItem,
+    DrillReport,
+    EnvironmentFacts,
+    ScenarioFacts,
+)
+from harness.model.resolved import Resolved
+from harness.model.timeline import Missing, Precondition, StepState
+
+if TYPE_CHECKING:
+    from harness.checks.windows import Schedule
+    from harness.model.report import Finding, Recorded, Verdict
+    from harness.model.timeline import Header, Timeline
+
+VERDICT: Final = "verdict"
+"""What a done-when line names to ask for a result, whatever it is."""
+
+
+class _Replay:
+    """A recording, gone through once, with everything that watches on the way."""
+
+    def __init__(self, timeline: Timeline, scenario: Resolved) -> None:
+        kind = timeline.header.subject.rollout.kind
+        self.plan: Schedule = schedule(timeline, scenario)
+        self.state = State(timeline.header)
+        self.phases = PhaseLog()
+        self.records = RecordReader(scenario.record, self.plan)
+        self.settled = SettleWatch(self.plan, kind)
+        self.deadlocks = DeadlockWatch()
+        self.checks = [Evaluation(Statement.of(c, kind), self.plan) for c in scenario.checks]
+        observers = [self.phases, self.records, self.settled, self.deadlocks, *self.checks]
+        for index, observation in enumerate(timeline.observations[: self.plan.over + 1]):
+            self.state.apply(observation)
+            for observer in observers:
+                observer.observe(index, observation, self.state)
+        for finisher in (self.phases, self.deadlocks, *self.checks):
+            finisher.finish(self.state)
+
+
+def judge(timeline: Timeline) -> DrillReport:
+    """Return the report of a recording."""
+    header = timeline.header
+    scenario = Resolved.from_json(header.scenario)
+    replay = _Replay(timeline, scenario)
+    recorded = replay.records.entries()
+    began = bool(timeline.of(StepState))
+    left = builtin_trace.left(timeline, began=began)
+    findings = _expected(_findings(timeline, scenario, replay, began=began), scenario)
+    nothing_left = builtin_trace.nothing_left(left)
+    if nothing_left is not None:
+        findings = (*findings, nothing_left)
+    result = verdict(Case(findings, frozenset(scenario.expect.fail), left, replay.phases, recorded))
+    last = timeline.observations[-1].t if timeline.observations else 0.0
+    return DrillReport(
+        run_id=header.run_id,
+        drill_id=header.drill_id,
+        namespace=header.namespace,
+        started_at=header.started_at,
+        ended_at=_later(header.started_at, last),
+        seconds=last,
+        observed_until=replay.phases.over,
+        change_at=replay.state.change_at,
+        change_step=scenario.change_step or "",
+        scenario=_scenario(scenario),
+        environment=_environment(header),
+        reproduce=header.reproduce,
+        verdict=result,
+        findings=findings,
+        rows=tuple(replay.phases.rows),
+        recorded=recorded if began else (),
+        done=tuple(_done(scenario, findings, result)),
+        left=left,
+        observations=len(timeline.observations),
+        gaps=tuple(gap.text for gap in replay.plan.gaps),
+        truncated=timeline.truncated,
+    )
+
+
+def _findings(
+    timeline: Timeline, scenario: Resolved, replay: _Replay, *, began: bool
+) -> tuple[Finding, ...]:
+    """Return the findings in the order of the report, all but the one about what is left."""
+    before = [
+        builtin_steps.requires(timeline),
+        builtin_steps.precondition(timeline),
+        builtin_steps.harness(timeline),
+        builtin_steps.interrupted(timeline, replay.phases),
+    ]
+    refused = bool(timeline.of(Missing)) or not all(p.holds for p in timeline.of(Precondition))
+    if refused and not began:
+        # Nothing was drilled, so there is nothing to say about any check.
+        return tuple(finding for finding in before if finding is not None)
+    found = [
+        *before,
+        builtin_steps.steps_completed(timeline, scenario, replay.plan),
+        builtin_steps.ends_in(scenario, replay.plan, replay.phases),
+        *(check.finding() for check in replay.checks),
+        replay.settled.finding() if scenario.settle else None,
+        replay.records.finding(),
+        builtin_trace.nothing_forbidden(timeline),
+    ]
+    return _noted([finding for finding in found if finding is not None], replay.deadlocks)
+
+
+def _noted(findings: list[Finding], deadlocks: DeadlockWatch) -> tuple[Finding, ...]:
+    """Attach each diagnosis to the finding that saw its pod, or else to the one about the final phase."""
+    for found in deadlocks.found:
+        place = next(
+            (f for f in findings if any(found.pod in w.object for w in f.witnesses)),
+            next((f for f in findings if f.id == builtin_steps.ENDS_IN), None),
+        )
+        if place is not None:
+            noted = dataclasses.replace(place, notes=(*place.notes, found.note()))
+            findings = [noted if f is place else f for f in findings]
+    return tuple(findings)
+
+
+def _expected(findings: tuple[Finding, ...], scenario: Resolved) -> tuple[Finding, ...]:
+    return tuple(
+        dataclasses.replace(f, expected=Outcome.FAIL) if f.id in scenario.expect.fail else f
+        for f in findings
+    )
+
+
+def _done(scenario: Resolved, findings: tuple[Finding, ...], result: Verdict) -> list[DoneItem]:
+    outcomes = {finding.id: finding.outcome for finding in findings}
+    # A result can be posted once it says something, be it good or bad.
+    told = result.outcome in {Outcome.PASS, Outcome.FAIL}
+    outcomes[VERDICT] = Outcome.PASS if told else result.outcome
+    items = []
+    for line in scenario.done_when:
+        by = {check: outcomes.get(check, Outcome.UNKNOWN) for check in line.by}
+        open_ = [f"{check} is {outcome}" for check, outcome in by.items() if outcome != "pass"]
+        items.append(DoneItem(line.text, line.by, worst(by.values()), ", ".join(open_)))
+    return items
+
+
+def _scenario(scenario: Resolved) -> ScenarioFacts:
+    return ScenarioFacts(
+        id=scenario.id,
+        name=scenario.name,
+        variant=scenario.variant,
+        question=scenario.question,
+        setup=scenario.setup,
+        description=scenario.description,
+        digest=scenario.digest,
+        values=scenario.values,
+    )
+
+
+def _environment(header: Header) -> EnvironmentFacts:
+    cluster, subject = header.cluster, header.subject
+    return EnvironmentFacts(
+        harness=header.harness,
+        subject=subject.name,
+        subject_version=subject.version,
+        rollout_kind=f"{subject.rollout.kind} ({subject.rollout.api_version})",
+        cluster_kind=cluster.kind,
+        cluster_name=cluster.name,
+        kubernetes=cluster.kubernetes,
+        nodes=cluster.nodes,
+        simulated=cluster.simulated,
+        seed=cluster.seed,
+        exclusive=cluster.exclusive,
+    )
+
+
+def _later(started_at: str, seconds: float) -> str:
+    """Return a time of day some seconds after another, in UTC, or an empty text if the first is unreadable."""
+    try:
+        start = datetime.datetime.fromisoformat(started_at)
+    except ValueError:
+        return ""
+    end = start + datetime.timedelta(seconds=int(seconds))
+    return end.astimezone(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,127 @@
+"""The table of a report: one row per change of phase or placement; and which phase it was when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.checks.pods import pod_state
+from harness.model.report import PhaseRow, PodPlace
+
+if TYPE_CHECKING:
+    from harness.checks.state import State
+    from harness.model.timeline import Observation
+
+AFTER: Final = "after"
+"""Phase of the last row: the end of observation."""
+_TOGETHER: Final = 0.1
+"""Seconds. Changes this close to a row's beginning belong to it: one act of a controller reaches us in several events."""
+
+
+@dataclass(slots=True)
+class PhaseLog:
+    """Rows and phases, gathered while a recording is replayed."""
+
+    rows: list[PhaseRow] = field(default_factory=list)
+    seen: bool = False
+    """Whether the rollout object was ever seen."""
+    message: str = ""
+    """What the rollout object said last."""
+    change_at: float | None = None
+    over: float = 0.0
+    _phases: list[tuple[float, str]] = field(default_factory=list)
+    _version: int = -1
+
+    def observe(self, _index: int, observation: Observation, state: State) -> None:
+        """Add a row if phase, weight or placement changed."""
+        self.over = observation.t
+        self.change_at = state.change_at
+        facts = state.facts()
+        if state.version == self._version:
+            return
+        self._version = state.version
+        rollout = facts.get("rollout", {})
+        exists = bool(rollout.get("exists"))
+        phase = str(rollout.get("phase", ""))
+        if exists:
+            self.seen = True
+            self.message = str(rollout.get("message", ""))
+        if self.seen and (not self._phases or self._phases[-1][1] != phase):
+            self._phases.append((observation.t, phase))
+        weight = rollout.get("weight") if exists else None
+        self._add(
+            PhaseRow(
+                t=observation.t,
+                since_change=state.since_change(),
+                phase=phase,
+                weight=weight,
+                step=state.step,
+                pods=places(facts.get("pods", ())),
+            )
+        )
+
+    def _add(self, row: PhaseRow) -> None:
+        last = self.rows[-1] if self.rows else None
+        if last is None:
+            if row.pods or row.phase:
+                self.rows.append(row)
+            return
+        if (row.phase, row.weight, row.pods) == (last.phase, last.weight, last.pods):
+            return
+        close = row.t - last.t < _TOGETHER and row.phase == last.phase
+        if not close or _blocked(last) - _blocked(row):
+            self.rows.append(row)
+            return
+        self.rows[-1] = PhaseRow(
+            last.t, last.since_change, row.phase, row.weight, row.step, row.pods
+        )
+        # Merging may make a row equal to the one before it.
+        before = self.rows[-2] if len(self.rows) > 1 else None
+        if before is not None and (before.phase, before.weight, before.pods) == (
+            row.phase,
+            row.weight,
+            row.pods,
+        ):
+            del self.rows[-1]
+
+    def finish(self, state: State) -> None:
+        """Add the last row, which shows what it was like when observation ended."""
+        if not self.rows:
+            return
+        last = self.rows[-1]
+        since = state.since_change(self.over)
+        self.rows.append(PhaseRow(self.over, since, AFTER, last.weight, last.step, last.pods))
+
+    @property
+    def final(self) -> tuple[str, float]:
+        """The last phase, and since when."""
+        if not self._phases:
+            return "", 0.0
+        t, phase = self._phases[-1]
+        return phase, t
+
+    def phase_at(self, t: float) -> str:
+        """Return the phase at a moment."""
+        earlier = [phase for since, phase in self._phases if since <= t]
+        return earlier[-1] if earlier else ""
+
+    @property
+    def changes(self) -> list[tuple[float, str]]:
+        """Every phase with the time at which it was seen first, in order."""
+        return list(self._phases)
+
+
+def places(pods: Any) -> tuple[PodPlace, ...]:
+    """Return the pods of a row, by workload and name.
+
+    A pod that the scheduler has not looked at yet is left out: it is nowhere, and for a few milliseconds every pod is.
+    """
+    shown = [pod for pod in pods if pod["scheduled"] or pod["unschedulable"] or pod["gated"]]
+    return tuple(
+        PodPlace(pod["name"], pod["app"], pod["role"], pod["hash"], pod["node"], pod_state(pod))
+        for pod in sorted(shown, key=lambda pod: (pod["app"], pod["name"]))
+    )
+
+
+def _blocked(row: PhaseRow) -> set[str]:
+    return {pod.name for pod in row.pods if not pod.node}

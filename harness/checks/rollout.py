@@ -1,0 +1,56 @@
+"""What checks see of the rollout object: the subject's own status, in the common vocabulary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.checks.paths import condition, dig, name_of, whole
+
+if TYPE_CHECKING:
+    from harness.model.timeline import JSON, RolloutKind
+
+ENDED: Final = frozenset({"Succeeded", "Failed"})
+"""Phases in which a promotion is over."""
+
+ABSENT: Final[dict[str, Any]] = {
+    "exists": False,
+    "name": "",
+    "phase": "",
+    "ended": False,
+    "weight": 0,
+    "iterations": 0,
+    "failed_checks": 0,
+    "promoted": "",
+    "reason": "",
+    "message": "",
+}
+"""A rollout object of which it is known that it does not exist."""
+
+
+def rollout_view(rollout: JSON, kind: RolloutKind) -> dict[str, Any]:
+    """Return the fields of the rollout object that checks see."""
+    own = str(dig(rollout, kind.phase_path, ""))
+    phase = kind.phases.get(own, own)
+    promoted = condition(rollout, "Promoted")
+    return {
+        "exists": True,
+        "name": name_of(rollout),
+        "phase": phase,
+        "ended": phase in ENDED,
+        "weight": whole(dig(rollout, kind.weight_path)),
+        "iterations": whole(dig(rollout, kind.iterations_path)),
+        "failed_checks": whole(dig(rollout, kind.failed_checks_path)),
+        "promoted": str(promoted.get("status", "")),
+        "reason": str(promoted.get("reason", "")),
+        "message": str(promoted.get("message", "")),
+    }
+
+
+def target_name(rollout: JSON, kind: RolloutKind) -> str:
+    """Return the name of the workload that the rollout object promotes; one without a reference is its own workload."""
+    return str(dig(rollout, kind.target_path, "") or name_of(rollout))
+
+
+def apex_name(rollout: JSON, kind: RolloutKind) -> str:
+    """Return the name of the Service that clients use."""
+    return str(dig(rollout, "spec.service.name", "") or target_name(rollout, kind))

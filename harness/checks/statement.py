@@ -1,0 +1,126 @@
+"""A check of a scenario, compiled: when is it violated, which part of the world does it look at?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.checks.expression import Expression, ExpressionError, Unknown
+from harness.checks.fields import inspect
+from harness.checks.syntax import NotRead, parse
+from harness.checks.vocabulary import VARIABLES
+
+if TYPE_CHECKING:
+    from harness.checks.state import World
+    from harness.model.resolved import Check
+
+LISTS: Final = ("pods", "workloads", "nodes", "services")
+"""Variables whose elements can be told apart as witnesses."""
+SCALARS: Final = ("rollout", "canary", "primary", "target", "values")
+"""Variables whose single fields are shown as evidence."""
+
+_POD_KINDS: Final = frozenset({"Pod", "ReplicaSet"})
+_WORKLOAD_KINDS: Final = frozenset({"Pod", "ReplicaSet", "Deployment", "DaemonSet", "StatefulSet"})
+_KINDS: Final[dict[str, frozenset[str]]] = {
+    "pods": _POD_KINDS,
+    "primary": _WORKLOAD_KINDS,
+    "target": _WORKLOAD_KINDS,
+    "workloads": _WORKLOAD_KINDS,
+    "services": frozenset({"Service"}),
+    "nodes": frozenset({"Node"}),
+}
+_OF_PODS: Final = frozenset({"pods", "primary", "target", "workloads"})
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A compiled check."""
+
+    check: Check
+    expression: Expression | None
+    """None if it is not CEL; then `problem` says why."""
+    uses: dict[str, frozenset[str] | None]
+    """Variables that it looks at, with their fields; None: the variable as a whole."""
+    kinds: frozenset[str]
+    """Kinds of objects whose watch matters to it."""
+    problem: str = ""
+
+    @classmethod
+    def of(cls, check: Check, rollout_kind: str) -> Statement:
+        """Compile a check. A timeline may carry an expression that this version cannot read; that is no reason to raise."""
+        try:
+            expression = Expression.compile(check.expression)
+        except ExpressionError as error:
+            return cls(check, None, {}, frozenset(), str(error))
+        uses = _uses(check.expression)
+        kinds: set[str] = set()
+        for name in uses:
+            kinds |= _KINDS.get(name, frozenset())
+        if {"rollout", "canary", "primary", "target", "pods", "services"} & uses.keys():
+            kinds.add(rollout_kind)
+        return cls(check, expression, uses, frozenset(kinds))
+
+    @property
+    def text(self) -> str:
+        """The statement as the report quotes it."""
+        return f"{self.check.kind}: {self.check.expression}"
+
+    @property
+    def needs_pods(self) -> bool:
+        """Whether it says something about pods, which is empty talk where there never was one."""
+        return bool(_OF_PODS & self.uses.keys())
+
+    @property
+    def clocked(self) -> bool:
+        """Whether its value may change with the clock alone."""
+        if {"t", "since_change", "step"} & self.uses.keys():
+            return True
+        fields = self.uses.get("pods", frozenset())
+        return fields is None or "age" in fields
+
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """The list variables that it looks at."""
+        return tuple(name for name in LISTS if name in self.uses)
+
+    def evaluate(self, world: World) -> bool | Unknown:
+        """Return what the expression says in a world."""
+        if self.expression is None:
+            return Unknown(self.problem)
+        return self.expression.evaluate(world)
+
+    def bad(self, world: World) -> bool | Unknown:
+        """Return whether the world goes against the statement: what `never` forbids, or what `always` demands and is not so."""
+        value = self.evaluate(world)
+        if isinstance(value, Unknown) or self.check.kind == "never":
+            return value
+        return not value
+
+    def scalars(self, world: World) -> list[str]:
+        """Return the single values that the expression looks at, e.g. `primary.ready = 0`."""
+        shown: list[str] = []
+        for name in SCALARS:
+            if name not in self.uses:
+                continue
+            value = world.get(name, {})
+            fields = sorted(value) if self.uses[name] is None else sorted(self.uses[name] or ())
+            shown += [f"{name}.{key} = {_short(value[key])}" for key in fields if key in value]
+        return shown
+
+
+def _uses(text: str) -> dict[str, frozenset[str] | None]:
+    try:
+        usage = inspect(parse(text))[1]
+    except NotRead:
+        # The small parser reads less than CEL is; any mention of a variable then counts as a use of all of it.
+        return {name: None for name in VARIABLES if re.search(rf"\b{name}\b", text)}
+    return {
+        name: None if fields is None else frozenset(fields) for name, fields in usage.fields.items()
+    }
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,0 +1,166 @@
+"""The words that CEL expressions of a scenario may use: names, types, meaning.
+
+One table serves four readers: the static check of expressions, the sample world that lint evaluates them against, the builder of
+the real world (`harness.checks.state`), and the reference page of the scenario format.
+
+Types are written as `bool`, `int`, `double`, `string`, `dyn` (anything), `list(T)`, `map(T)` (keys are strings), or
+the name of an object in `OBJECTS`.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Final
+
+PHASES: Final = (
+    "Initializing",
+    "Initialized",
+    "Waiting",
+    "Progressing",
+    "WaitingPromotion",
+    "Promoting",
+    "Finalising",
+    "Succeeded",
+    "Failed",
+    "Terminating",
+    "Terminated",
+)
+"""The common phases of a rollout (spec canary-api, status.phase); subjects map theirs to these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One name that an expression may use."""
+
+    type: str
+    doc: str
+    example: Any
+    choices: tuple[str, ...] = ()
+    """All values that a string can have, where they are few; comparing with another one is an error."""
+
+
+_WORKLOAD: Final[dict[str, Word]] = {
+    "exists": Word("bool", "Whether the workload exists.", example=True),
+    "name": Word("string", "Its name.", "web-primary"),
+    "desired": Word("int", "Replicas asked for by its spec.", 2),
+    "replicas": Word("int", "Its pods that are not terminating.", 2),
+    "updated": Word("int", "Pods of the newest revision, as its status says.", 2),
+    "ready": Word("int", "Its pods that are Ready and not terminating.", 2),
+    "available": Word("int", "Available pods, as its status says.", 2),
+    "hash": Word("string", "Hash of its newest revision.", "74cfdc4c74"),
+    "images": Word("list(string)", "Images of its containers, in order.", ["web:1"]),
+    "generation": Word("int", "metadata.generation.", 3),
+    "observed": Word("int", "status.observedGeneration.", 3),
+}
+
+OBJECTS: Final[dict[str, dict[str, Word]]] = {
+    "rollout": {
+        "exists": Word("bool", "Whether the rollout object exists.", example=True),
+        "name": Word("string", "Its name.", "web"),
+        "phase": Word("string", "Its phase, in the common words.", "Progressing", ("", *PHASES)),
+        "ended": Word("bool", "Whether the phase is Succeeded or Failed.", example=False),
+        "weight": Word("int", "Share of the traffic that the new revision gets, in percent.", 0),
+        "iterations": Word("int", "Iterations of the analysis that are done.", 1),
+        "failed_checks": Word("int", "Failed checks of the analysis so far.", 0),
+        "promoted": Word(
+            "string",
+            "Status of its Promoted condition.",
+            "Unknown",
+            ("True", "False", "Unknown", ""),
+        ),
+        "reason": Word("string", "Reason of that condition.", "Progressing"),
+        "message": Word("string", "Message of that condition.", "new revision detected"),
+    },
+    "workload_role": _WORKLOAD,
+    "pod": {
+        "name": Word("string", "Name of the pod.", "web-primary-74cfdc4c74-x2x9z"),
+        "app": Word("string", "Name of the workload that owns it.", "web-primary"),
+        "role": Word(
+            "string", "Which workload that is.", "primary", ("primary", "target", "other")
+        ),
+        "hash": Word("string", "Hash of the revision that it belongs to.", "74cfdc4c74"),
+        "node": Word("string", "Node that it is bound to, or empty.", "node-0"),
+        "phase": Word(
+            "string",
+            "status.phase.",
+            "Running",
+            ("", "Pending", "Running", "Succeeded", "Failed", "Unknown"),
+        ),
+        "ready": Word("bool", "Whether its Ready condition is True.", example=True),
+        "scheduled": Word("bool", "Whether it is bound to a node.", example=True),
+        "unschedulable": Word("bool", "Whether the scheduler found no node for it.", example=False),
+        "gated": Word("bool", "Whether a scheduling gate holds it back.", example=False),
+        "reason": Word("string", "Why it is not scheduled or not running, or empty.", ""),
+        "message": Word("string", "The same as a sentence, or empty.", ""),
+        "terminating": Word("bool", "Whether it is being deleted.", example=False),
+        "age": Word("double", "Seconds since it was first seen.", 12.5),
+        "images": Word("list(string)", "Images of its containers, in order.", ["web:1"]),
+    },
+    "workload": {
+        "kind": Word("string", "Deployment, DaemonSet or another kind.", "Deployment"),
+        "name": Word("string", "Its name.", "web-primary"),
+        "role": Word(
+            "string", "What it is to the rollout.", "primary", ("primary", "target", "other")
+        ),
+        "desired": Word("int", "Replicas asked for by its spec.", 2),
+        "replicas": Word("int", "Its pods that are not terminating.", 2),
+        "ready": Word("int", "Its pods that are Ready and not terminating.", 2),
+        "available": Word("int", "Available pods, as its status says.", 2),
+        "updated": Word("int", "Pods of the newest revision, as its status says.", 2),
+        "createFailed": Word(
+            "bool",
+            "Whether pods could not be created (a quota, a webhook): ReplicaFailure on it or on its ReplicaSet.",
+            example=False,
+        ),
+        "message": Word("string", "Why, or empty.", ""),
+    },
+    "service": {
+        "name": Word("string", "Its name.", "web"),
+        "role": Word(
+            "string", "What it is to the rollout.", "apex", ("apex", "primary", "target", "other")
+        ),
+        "selector": Word("map(string)", "spec.selector.", {"app": "web-primary"}),
+        "selects": Word(
+            "string",
+            "Whose pods its selector matches.",
+            "primary",
+            ("primary", "target", "both", "none"),
+        ),
+    },
+    "node": {
+        "name": Word("string", "Its name.", "node-0"),
+        "ready": Word("bool", "Whether its Ready condition is True.", example=True),
+        "schedulable": Word("bool", "Whether new pods may be placed on it.", example=True),
+    },
+}
+
+VARIABLES: Final[dict[str, Word]] = {
+    "t": Word("double", "Seconds since the first observation.", 42.5),
+    "since_change": Word("double", "Seconds since the change; -1.0 before it.", 3.25),
+    "step": Word("string", "Name of the current step.", "promote"),
+    "values": Word("map(dyn)", "The values of the variant.", {}),
+    "rollout": Word("rollout", "The object that carries the promotion.", None),
+    "canary": Word("rollout", "The same as `rollout`.", None),
+    "primary": Word("workload_role", "The workload that serves.", None),
+    "target": Word("workload_role", "The workload that users change.", None),
+    "pods": Word("list(pod)", "All pods of the namespace.", None),
+    "workloads": Word("list(workload)", "All workloads of the namespace.", None),
+    "services": Word("list(service)", "All Services of the namespace.", None),
+    "nodes": Word("list(node)", "All nodes of the cluster.", None),
+}
+
+
+def sample_world(values: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return a world in which every word has its example value; `values` are the variant's."""
+    world = {name: _sample(word) for name, word in VARIABLES.items()}
+    world["values"] = copy.deepcopy(values or {})
+    return world
+
+
+def _sample(word: Word) -> Any:
+    inner = word.type.removeprefix("list(").removesuffix(")")
+    if inner not in OBJECTS:
+        return copy.deepcopy(word.example)
+    row = {name: copy.deepcopy(item.example) for name, item in OBJECTS[inner].items()}
+    return [row] if inner != word.type else row

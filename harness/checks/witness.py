@@ -1,0 +1,188 @@
+"""Who is it? Finds the objects that alone make a statement untrue, and follows them for as long as they do.
+
+The lists of the world are shrunk to single elements and the statement is evaluated again: an element that still violates it
+on its own is a witness. Where no element does alone (two conditions at once, a count), the lists are thinned out as far as the
+violation allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.checks.pods import pod_state
+from harness.model.clock import moment, relative
+from harness.model.report import Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from harness.checks.state import World
+    from harness.checks.statement import Statement
+
+_NOUNS: Final = {"pods": "pod", "nodes": "node", "services": "service"}
+MAX_WITNESSES: Final = 20
+"""So many are followed for one check; the evidence says when there are more."""
+_MAX_THINNED: Final = 200
+"""Thinning out evaluates once per element; a larger world is not worth it."""
+
+Key = tuple[str, str]
+"""List variable and name of an element."""
+
+
+def find(statement: Statement, world: World) -> list[Key]:
+    """Return the elements to which a violation comes down; nothing if it does not depend on the lists."""
+    lists = [name for name in statement.lists if name in world]
+    elements = [(name, item) for name in lists for item in world[name]]
+    empty = {**world, **{name: [] for name in lists}}
+    if not elements or _violates(statement, empty):
+        return []
+    found = [
+        _key(name, item) for name, item in elements if _violates(statement, {**empty, name: [item]})
+    ]
+    if not found:
+        found = [
+            _key(name, item)
+            for name, item in elements
+            if _violates(statement, {**world, name: [item]})
+        ]
+    return found or _thinned(statement, world, elements)
+
+
+def _thinned(
+    statement: Statement, world: World, elements: list[tuple[str, dict[str, Any]]]
+) -> list[Key]:
+    if len(elements) > _MAX_THINNED:
+        return []
+    kept = list(elements)
+    for candidate in elements:
+        fewer = [entry for entry in kept if entry is not candidate]
+        thin = {**world, **{name: [] for name in statement.lists}}
+        for name, item in fewer:
+            thin[name] = [*thin[name], item]
+        if _violates(statement, thin):
+            kept = fewer
+    return [_key(name, item) for name, item in kept]
+
+
+def _violates(statement: Statement, world: World) -> bool:
+    return statement.bad(world) is True
+
+
+def _key(name: str, item: dict[str, Any]) -> Key:
+    return name, str(item.get("name", ""))
+
+
+@dataclass(slots=True)
+class _Followed:
+    object: str
+    state: str
+    since: float
+    message: str
+    until: float | None = None
+
+
+@dataclass(slots=True)
+class Follower:
+    """The witnesses of one violation, from when it began until it ended or observation did."""
+
+    statement: Statement
+    change_at: float | None = None
+    _followed: dict[Key, _Followed] = field(default_factory=dict)
+    extra: int = 0
+    """Witnesses beyond the limit."""
+
+    def look(self, t: float, world: World) -> None:
+        """Note who violates the statement now."""
+        keys = find(self.statement, world)
+        if keys:
+            now = {key: _element(world, key) for key in keys}
+        else:
+            text = ", ".join(self.statement.scalars(world)) or self.statement.check.expression
+            now = {("", "values"): {"name": text}}
+        for key, item in self._followed.items():
+            if key not in now and item.until is None:
+                item.until = t
+        for key, element in now.items():
+            self._follow(t, key, element, world)
+
+    def _follow(self, t: float, key: Key, element: dict[str, Any], world: World) -> None:
+        known = self._followed.get(key)
+        if known is None:
+            if len(self._followed) >= MAX_WITNESSES:
+                self.extra += 1
+                return
+            self._followed[key] = _Followed(*self._describe(key, element, world, t))
+            return
+        # It is the same violation when it comes back; what counts is when it began and what was said last.
+        known.until = None
+        known.message = str(element.get("message", "")) or known.message
+
+    def _describe(
+        self, key: Key, element: dict[str, Any], world: World, t: float
+    ) -> tuple[str, str, float, str]:
+        variable, name = key
+        message = str(element.get("message", ""))
+        if variable == "pods":
+            state = element["phase"] if not element["scheduled"] else pod_state(element)
+            return f"pod {name}", "gated" if element["gated"] else state, t, message
+        if variable == "workloads":
+            state = "cannot create pods" if element["createFailed"] else _counts(element)
+            return f"{element['kind']} {name}", state, t, message
+        if variable:
+            return f"{_NOUNS[variable]} {name}", "", t, message
+        return element["name"], "", t, _pods_of(self.statement, world)
+
+    def end(self, t: float | None) -> None:
+        """End the violation: at `t`, or with the observation (None)."""
+        for item in self._followed.values():
+            if item.until is None:
+                item.until = t
+
+    def witnesses(self) -> Iterator[Witness]:
+        """Yield who was seen, in the order in which they were seen first."""
+        for key, item in self._followed.items():
+            since_change = None
+            if self.change_at is not None and item.since >= self.change_at:
+                since_change = item.since - self.change_at
+            yield Witness(
+                item.object,
+                item.state,
+                item.since,
+                since_change,
+                item.until,
+                item.message,
+                self._text(key, item),
+            )
+
+    def _text(self, key: Key, item: _Followed) -> str:
+        told = relative(item.since, self.change_at)
+        subject = f"{item.object} {item.state}".strip()
+        text = f"{subject} since {moment(item.since)}"
+        if told:
+            text += f" ({told})"
+        text += ", still so at the end" if item.until is None else f", until {moment(item.until)}"
+        if item.message:
+            speaker = {"pods": "scheduler", "workloads": "controller"}.get(key[0], "")
+            if key[0] == "pods" and item.state not in {"Pending", "gated"}:
+                speaker = "reason"
+            text += f"; {speaker}: {item.message}" if speaker else f"; {item.message}"
+        return text
+
+
+def _element(world: World, key: Key) -> dict[str, Any]:
+    return next(item for item in world[key[0]] if item.get("name") == key[1])
+
+
+def _counts(workload: dict[str, Any]) -> str:
+    return f"with {workload['ready']} of {workload.get('desired', '?')} pods ready"
+
+
+def _pods_of(statement: Statement, world: World) -> str:
+    """Return the pods of the workloads that a statement about single values looks at."""
+    roles = [role for role in ("primary", "target") if role in statement.uses]
+    pods: Iterable[dict[str, Any]] = world.get("pods", ())
+    shown = [f"{pod['name']} ({pod_state(pod)})" for pod in pods if pod["role"] in roles]
+    if not roles:
+        return ""
+    return f"its pods: {', '.join(shown)}" if shown else "it has no pods"

@@ -1,0 +1,7 @@
+"""The `drill` command."""
+
+from __future__ import annotations
+
+from harness.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,118 @@
+"""`drill cluster`: embedded clusters that stay between runs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from harness.cli import options as o
+from harness.cli.errors import UsageProblemError
+from harness.cli.voice import progress
+from harness.model.outcome import ExitCode
+
+app = typer.Typer(no_args_is_help=True, help="Keep embedded clusters warm between runs.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.")]
+
+
+@app.command()
+def up(
+    name: Name = "dev",
+    *,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Simulated nodes.")] = 2,
+    seed: o.Seed = 1,
+    binaries: o.Binaries = "auto",
+) -> int:
+    """Make a cluster that stays until `drill cluster down`; runs that need as many nodes use it by themselves."""
+    from harness.clusters.embedded.binaries import resolve
+    from harness.clusters.embedded.cluster import up as make
+
+    say = progress()
+    cluster = make(
+        name,
+        nodes=nodes,
+        seed=seed,
+        binaries=resolve(binaries, say),
+        progress=say,
+        owner_pid_bound=False,
+    )
+    typer.echo(f"embedded:{name} is up: Kubernetes {cluster.facts.kubernetes}, {nodes} simulated nodes")
+    typer.echo(f"use it with --cluster embedded:{name}, or with kubectl --kubeconfig {cluster.kubeconfig}")
+    return ExitCode.OK
+
+
+@app.command()
+def down(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the cluster.")] = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="All clusters of this user.")] = False,
+) -> int:
+    """Remove a cluster with everything in it."""
+    from harness.clusters.embedded.cluster import down as remove
+    from harness.clusters.embedded.cluster import listing
+
+    names = [row.name for row in listing()]
+    if everything == (name is not None):
+        msg = f"name a cluster ({', '.join(names) or 'there is none'}), or give --all"
+        raise UsageProblemError(msg)
+    if name is not None and name not in names:
+        msg = f"there is no embedded cluster {name!r} (there are: {', '.join(names) or 'none'})"
+        raise UsageProblemError(msg)
+    for each in names if name is None else [name]:
+        remove(each)
+        typer.echo(f"embedded:{each} is gone")
+    return ExitCode.OK
+
+
+@app.command("list")
+def list_() -> int:
+    """List the embedded clusters."""
+    from tabulate import tabulate
+
+    from harness.clusters.embedded.cluster import listing
+
+    rows = [
+        (
+            f"embedded:{row.name}",
+            row.nodes,
+            row.seed,
+            "alive" if row.alive else "dead",
+            "with its run" if row.owner_bound else "until removed",
+            f"{row.age:.0f} s",
+        )
+        for row in listing()
+    ]
+    headers = ("cluster", "nodes", "seed", "state", "stays", "age")
+    typer.echo(tabulate(rows, headers) if rows else "there is no embedded cluster")
+    return ExitCode.OK
+
+
+@app.command()
+def logs(
+    name: Name,
+    component: Annotated[
+        str, typer.Argument(metavar="COMPONENT", help="E.g. kube-apiserver or kube-scheduler.")
+    ],
+) -> int:
+    """Print a component's log."""
+    from harness.clusters.embedded.cluster import logs as read
+
+    typer.echo(read(name, component), nl=False)
+    return ExitCode.OK
+
+
+@app.command()
+def prove(name: Name) -> int:
+    """Prove that namespaces and owned objects really go there (a plane without its controllers would never end a drill)."""
+    from harness.clusters.embedded.cluster import find
+    from harness.clusters.embedded.readiness import prove_collectors
+
+    cluster = find(name)
+    if cluster is None:
+        msg = f"there is no living embedded cluster {name!r}; see `drill cluster list`"
+        raise UsageProblemError(msg)
+    asyncio.run(prove_collectors(cluster.kubeconfig))
+    typer.echo("namespaces and owned objects are collected")
+    return ExitCode.OK

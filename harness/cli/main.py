@@ -1,0 +1,92 @@
+"""The command line: one function per command, in the files beside this one; here are the exit codes and the errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import click
+import typer
+
+from harness import __version__
+from harness.cli import cluster, evaluate, run, scenarios, sweep
+from harness.cli.errors import UsageProblemError
+from harness.model.outcome import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+app = typer.Typer(
+    name="drill",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="Drill a progressive delivery controller, and see where every pod ran meanwhile.",
+    epilog="Exit codes: 0 as expected · 1 a verdict failed · 2 interrupted · 3 harness or cluster error · 4 usage or invalid "
+    "scenario · 5 nothing selected · 10 something was left behind · 11 unknown or unsupported only",
+)
+run.register(app)
+scenarios.register(app)
+evaluate.register(app)
+sweep.register(app)
+app.add_typer(cluster.app, name="cluster")
+
+
+def _version(value: bool) -> None:  # noqa: FBT001 - Typer's callback
+    if value:
+        typer.echo(f"rollout-drill {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit with one of `ExitCode`.
+
+    Every error that a user can make or meet is one sentence on standard error, without a traceback.
+    """
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    from harness.clusters.base import ClusterError
+    from harness.kube.errors import KubeError
+    from harness.model.timeline import TimelineError
+    from harness.scenario.problem import ScenarioError
+    from harness.subjects.base import SubjectError
+
+    try:
+        # Not standalone: click's own codes (2 for usage) mean other things here.
+        result = app(arguments, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        typer.echo(error.format_message())
+        return ExitCode.OK
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        typer.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except (ScenarioError, TimelineError, UsageProblemError) as error:
+        typer.echo(str(error), err=True)
+        return ExitCode.USAGE
+    except (ClusterError, KubeError, SubjectError) as error:
+        typer.echo(f"error: {error}", err=True)
+        return ExitCode.ERROR
+    except BrokenPipeError:
+        # The reader went away (`drill list | head`); Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except OSError as error:
+        typer.echo(f"error: {error.filename or ''}: {error.strerror or error}".replace(": :", ":"), err=True)
+        return ExitCode.ERROR
+    return int(result or 0)

@@ -1,0 +1,55 @@
+"""Options that several commands share, each with its help text written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Scenarios = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--scenarios",
+        metavar="DIR",
+        envvar="DRILL_SCENARIOS",
+        help="A further folder of scenarios; repeatable. The shipped ones and ./scenarios are always known.",
+    ),
+]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option("--variant", metavar="V", help="Only this variant; repeatable. Default: all."),
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override a value of the scenario; repeatable."
+    ),
+]
+Cluster = Annotated[
+    str,
+    typer.Option(
+        "--cluster",
+        metavar="CLUSTER",
+        envvar="DRILL_CLUSTER",
+        help="embedded (a warm one that fits, else its own), embedded:NAME (a warm one), context:NAME (your own cluster).",
+    ),
+]
+Subject = Annotated[
+    str,
+    typer.Option(
+        "--subject", metavar="SUBJECT", envvar="DRILL_SUBJECT", help="The controller: bundled."
+    ),
+]
+Binaries = Annotated[
+    str,
+    typer.Option(
+        "--binaries",
+        metavar="SOURCE",
+        envvar="DRILL_BINARIES",
+        help="Where the control plane comes from: auto (cache, download, build), build, download, or path:DIR.",
+    ),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", help="Seed of the simulated pods' delays; it is in the report.")
+]

@@ -1,0 +1,96 @@
+"""`drill list`, `lint`, `render`, `init`: everything about scenarios that needs no cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli import options as o
+from harness.cli.selection import parse_sets, select
+from harness.model.outcome import ExitCode
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    app.command("list")(list_)
+    app.command("lint")(lint)
+    app.command("render")(render)
+    app.command("init")(init)
+
+
+def list_(
+    *,
+    scenarios: o.Scenarios = None,
+) -> int:
+    """List the scenarios with their variants and the question that each answers."""
+    from tabulate import tabulate
+
+    rows = [
+        (loaded.name, resolved.variant, "control" if resolved.control else "", loaded.question)
+        for loaded in select([], scenarios or [])
+        for resolved in loaded.resolve()
+    ]
+    if not rows:
+        typer.echo("there is no scenario", err=True)
+        return ExitCode.NOTHING_SELECTED
+    typer.echo(tabulate(rows, ("scenario", "variant", "", "question"), maxcolwidths=[None, None, None, 70]))
+    return ExitCode.OK
+
+
+def lint(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH...", help="Scenario folders or files. Default: all known ones.", show_default=False),
+    ] = None,
+    *,
+    scenarios: o.Scenarios = None,
+) -> int:
+    """Check scenarios without a cluster: every problem at once, with file, line, field and what is allowed."""
+    from harness.scenario.catalogue import paths as known
+    from harness.scenario.lint import lint as check
+
+    files = list(paths or []) or known([Path(folder) for folder in scenarios or []])
+    problems = [problem for path in files for problem in check(path)]
+    for problem in problems:
+        typer.echo(str(problem), err=True)
+    if any(problem.severity == "error" for problem in problems):
+        return ExitCode.USAGE
+    typer.echo(f"{len(files)} scenario{'s' * (len(files) != 1)}, no error")
+    return ExitCode.OK
+
+
+def render(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A scenario, by name or path.")],
+    *,
+    variant: o.Variants = None,
+    sets: o.Sets = None,
+    scenarios: o.Scenarios = None,
+) -> int:
+    """Print the manifests of a scenario's variants as they would be applied."""
+    from harness.scenario.manifests import render_yaml
+
+    given = parse_sets(sets or [])
+    (loaded,) = select([name], scenarios or [])
+    for resolved in loaded.resolve_all(variant or [], given):
+        typer.echo(render_yaml(resolved, loaded.folder), nl=False)
+    return ExitCode.OK
+
+
+def init(
+    rendered: Annotated[
+        Path, typer.Option("-f", "--manifests", metavar="DIR", help="Manifests: a rollout object and its workload.")
+    ],
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="The new scenario's folder. Default: scenarios/NAME-OF-THE-ROLLOUT."),
+    ] = None,
+) -> int:
+    """Write a scenario from manifests: their copies, the steps of one promotion, and the default checks."""
+    from harness.scenario.adopt import write_scenario
+
+    written = write_scenario(rendered, out)
+    typer.echo(f"wrote {written}; run it with: drill run {written.parent}")
+    return ExitCode.OK

@@ -1,0 +1,304 @@
+"""Embedded clusters: made, listed and removed by name, on this machine only."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from harness.clusters.base import Cluster, ClusterError, Progress, capabilities
+from harness.clusters.embedded import (
+    api,
+    components,
+    kwokctl,
+    ports,
+    processes,
+    readiness,
+    records,
+    watcher,
+)
+from harness.clusters.embedded.paths import creation_lock, make_folder, state_root
+from harness.model.timeline import ClusterFacts
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from harness.clusters.embedded.components import Binaries
+    from harness.clusters.embedded.records import Record
+
+MOST_NODES: Final = 100
+ATTEMPTS: Final = 3
+END_SECONDS: Final = 10.0
+_pipes: dict[str, int] = {}
+"""The watchers' pipes of the clusters that go with this process, by the id of the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedCluster(Cluster):
+    """An embedded cluster that is ready."""
+
+    record: records.Record = dataclasses.field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A line of `listing`."""
+
+    name: str
+    nodes: int
+    seed: int
+    alive: bool
+    """Its processes run and its API server accepts connections."""
+    created_by: int
+    """The process that made it."""
+    owner_bound: bool
+    """It goes when that process goes; otherwise it was asked to be kept."""
+    age: float
+    """Seconds since it was made."""
+
+
+def up(
+    name: str,
+    *,
+    nodes: int,
+    seed: int,
+    binaries: Binaries,
+    progress: Progress,
+    owner_pid_bound: bool,
+    cancelled: threading.Event | None = None,
+    exclusive: bool = True,
+) -> EmbeddedCluster:
+    """Make a cluster and return it when it is ready, which takes three to four seconds.
+
+    `owner_pid_bound`: a watcher deletes it when this process ends, however it ends. Otherwise it stays until `down`.
+    Setting `cancelled` makes it give up soon. Whatever goes wrong, nothing is left. Blocks; raises ClusterError.
+    """
+    records.check_name(name)
+    if sys.platform != "linux":
+        msg = f"The embedded cluster needs Linux, this is {sys.platform}; use --cluster context:NAME."
+        raise ClusterError(msg)
+    if not 1 <= nodes <= MOST_NODES:
+        msg = f"An embedded cluster has 1 to {MOST_NODES} nodes, not {nodes}."
+        raise ClusterError(msg)
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            record = _create(name, nodes, seed, binaries, progress, cancelled, bound=owner_pid_bound)
+        except readiness.PortTakenError as error:
+            if attempt == ATTEMPTS:
+                raise
+            progress(f"{error} Trying other ports.")
+            continue
+        return opened(record, exclusive=exclusive)
+    raise AssertionError
+
+
+def down(name: str) -> bool:
+    """Delete a cluster and everything it left; return False when there was none. Raises ClusterError."""
+    record = records.read(records.check_name(name))
+    if record is None:
+        return False
+    try:
+        processes.drop_strange_pid_files(record)
+        # Without kwokctl (its cache was cleaned) the processes are ended here, as are those that it missed.
+        with contextlib.suppress(ClusterError):
+            kwokctl.delete(record)
+        left = processes.end_all(record, END_SECONDS)
+        if left:
+            msg = f"Processes of embedded cluster {name!r} still run: {', '.join(left)}."
+            raise ClusterError(msg)
+        shutil.rmtree(record.workdir, ignore_errors=True)
+        records.forget(record)
+    finally:
+        pipe = _pipes.pop(record.id, None)
+        if pipe is not None:
+            watcher.dismiss(pipe)
+    return True
+
+
+def listing() -> list[Listed]:
+    """Return all embedded clusters of this user, by name."""
+    return [
+        Listed(
+            record.name,
+            record.nodes,
+            record.seed,
+            alive(record),
+            record.owner_pid,
+            record.owner_bound,
+            time.time() - record.created,
+        )
+        for record in records.read_all()
+    ]
+
+
+def find(name: str) -> EmbeddedCluster | None:
+    """Return a cluster that was made before and is alive; None otherwise."""
+    record = records.read(name)
+    return opened(record, exclusive=False) if record is not None and alive(record) else None
+
+
+def alive(record: Record) -> bool:
+    """Whether a cluster was ready once, all its processes run, and its API server accepts connections."""
+    running = processes.running(record)
+    return (
+        record.ready
+        and all(name in running for name in readiness.COMPONENTS)
+        and ports.answers(record.ports["kubeApiserverPort"])
+    )
+
+
+def reap(progress: Progress) -> list[str]:
+    """Remove clusters whose owner is gone and that nobody asked to keep; return their names."""
+    removed: list[str] = []
+    for record in records.read_all():
+        abandoned = not record.owner_alive() and (record.owner_bound or not record.ready)
+        if abandoned:
+            progress(f"Removing embedded cluster {record.name!r}, left by a run that is gone.")
+            down(record.name)
+            removed.append(record.name)
+    return removed
+
+
+def logs(name: str, component: str) -> Path:
+    """Return the path of a component's log. Raises ClusterError with the allowed names."""
+    record = records.read(records.check_name(name))
+    if record is None:
+        raise ClusterError(unknown(name))
+    if component not in readiness.COMPONENTS:
+        msg = f"{component!r} is no component; allowed: {', '.join(readiness.COMPONENTS)}."
+        raise ClusterError(msg)
+    return record.log(component)
+
+
+def prove_collectors(cluster: EmbeddedCluster) -> float:
+    """Prove that deleted namespaces and owned objects go; return the seconds it took. Raises ClusterError."""
+    waiter = readiness.Waiter(cluster.record)
+    waiter.check_processes()
+    return waiter.prove_collectors()
+
+
+def unknown(name: str) -> str:
+    """Return the sentence for a name that no cluster has."""
+    names = ", ".join(record.name for record in records.read_all()) or "none"
+    return f"There is no embedded cluster {name!r}; there are: {names}."
+
+
+def opened(record: Record, *, exclusive: bool) -> EmbeddedCluster:
+    """Return the cluster of a record that is ready."""
+    facts = ClusterFacts(
+        kind="embedded",
+        name=record.name,
+        kubernetes=record.kubernetes,
+        nodes=tuple(f"node-{number}" for number in range(1, record.nodes + 1)),
+        simulated=f"kwok {record.kwok}",
+        seed=record.seed,
+        exclusive=exclusive,
+        capabilities=capabilities(record.kubernetes, simulated=True),
+    )
+    return EmbeddedCluster(
+        f"embedded:{record.name}", facts, record.kubeconfig, record.name, record=record
+    )
+
+
+def _create(
+    name: str,
+    nodes: int,
+    seed: int,
+    binaries: Binaries,
+    progress: Progress,
+    cancelled: threading.Event | None,
+    *,
+    bound: bool,
+) -> Record:
+    with _creation(progress):
+        reap(progress)
+        _make_room(name, progress)
+        pid, started = records.this_process()
+        record = records.Record(
+            name=name,
+            nodes=nodes,
+            seed=seed,
+            owner_pid=pid,
+            owner_started=started,
+            owner_bound=bound,
+            kwokctl=str(binaries.kwokctl),
+            ports=ports.free(
+                port for other in records.read_all() for port in other.ports.values()
+            ),
+            kubernetes=components.pinned_version("control-plane", "k8s.io/kubernetes"),
+            kwok=components.pinned_version("kwok", "sigs.k8s.io/kwok"),
+        )
+        records.write(record)
+        try:
+            if bound:
+                _pipes[record.id] = watcher.watch(record)
+            kwokctl.create(record, binaries)
+            waiter = readiness.Waiter(record, cancelled)
+            # Until all listen, another creation could take the same ports.
+            waiter.answers()
+        except BaseException:
+            down(name)
+            raise
+    try:
+        return _finish(record, waiter)
+    except BaseException:
+        down(name)
+        raise
+
+
+def _finish(record: Record, waiter: readiness.Waiter) -> Record:
+    api.write_kubeconfig(record)
+    waiter.until(
+        "namespace kube-public was not there",
+        lambda: waiter.api.exists("/api/v1/namespaces/kube-public"),
+        readiness.READY_SECONDS,
+    )
+    # The collector takes about as long to begin as the nodes do, so it is asked first and looked at last.
+    orphan = waiter.plant_orphan()
+    waiter.nodes_ready()
+    waiter.orphan_collected(orphan)
+    waiter.check_processes()
+    _, answer = waiter.api.request("GET", "/version")
+    version = answer.get("gitVersion") if isinstance(answer, dict) else None
+    record = dataclasses.replace(record, ready=True, kubernetes=version or record.kubernetes)
+    records.write(record)
+    return record
+
+
+def _make_room(name: str, progress: Progress) -> None:
+    record = records.read(name)
+    if record is None:
+        # A folder of kwokctl without a record of ours would be taken up again by it.
+        shutil.rmtree(state_root() / "clusters" / name, ignore_errors=True)
+        return
+    if alive(record):
+        msg = f"There is already an embedded cluster {name!r}; remove it with: drill cluster down {name}."
+        raise ClusterError(msg)
+    if not record.ready and record.owner_alive():
+        msg = f"Embedded cluster {name!r} is being made by process {record.owner_pid} right now."
+        raise ClusterError(msg)
+    progress(f"The processes of embedded cluster {name!r} are gone; making it again.")
+    down(name)
+
+
+@contextlib.contextmanager
+def _creation(progress: Progress) -> Iterator[None]:
+    import filelock
+
+    make_folder(state_root())
+    lock = filelock.FileLock(creation_lock())
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        progress("Another embedded cluster is being made; waiting for it.")
+        lock.acquire(timeout=ATTEMPTS * readiness.ANSWER_SECONDS)
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,76 @@
+"""The processes of an embedded cluster, told from all others by the path they were started from.
+
+kwokctl trusts its pid files: after a crash or a restart of the machine they may name a process of somebody
+else, which it would kill. So pid files that do not name ours are removed before kwokctl looks at them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import psutil
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.clusters.embedded.records import Record
+
+
+def running(record: Record) -> dict[str, int]:
+    """Return the pids of the components that run, by program name, as the pid files tell."""
+    found: dict[str, int] = {}
+    for file in _pid_files(record):
+        pid = _read(file)
+        if pid is not None and _is_ours(pid, record):
+            found[file.stem] = pid
+    return found
+
+
+def drop_strange_pid_files(record: Record) -> None:
+    """Remove pid files whose process is gone, or is not one of this cluster."""
+    ours = running(record)
+    for file in _pid_files(record):
+        if file.stem not in ours:
+            file.unlink(missing_ok=True)
+
+
+def end_all(record: Record, seconds: float) -> list[str]:
+    """Wait for this cluster's processes to end, kill those that have not; return what still runs.
+
+    Looks at every process of this user, since a pid file may be missing.
+    """
+    processes = [process for process in psutil.process_iter() if _is_ours(process.pid, record)]
+    _, alive = psutil.wait_procs(processes, timeout=seconds / 2)
+    for process in alive:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    _, alive = psutil.wait_procs(alive, timeout=seconds / 2)
+    return [f"{_program(process.pid)} ({process.pid})" for process in alive]
+
+
+def _is_ours(pid: int, record: Record) -> bool:
+    return _program(pid).startswith(f"{record.workdir / 'bin'}/")
+
+
+def _program(pid: int) -> str:
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return ""
+        command = process.cmdline()
+    except psutil.Error:
+        return ""
+    return command[0] if command else ""
+
+
+def _pid_files(record: Record) -> list[Path]:
+    folder = record.workdir / "pids"
+    return sorted(folder.glob("*.pid")) if folder.is_dir() else []
+
+
+def _read(file: Path) -> int | None:
+    try:
+        return int(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None

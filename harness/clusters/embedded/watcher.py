@@ -1,0 +1,82 @@
+"""Deletes an embedded cluster when the process that made it is gone: `python -m harness.clusters.embedded.watcher NAME ID`.
+
+Its standard input is a pipe whose other end only that process holds. When it closes, however the process ended, the
+cluster is deleted. It lives in a session of its own, so that Ctrl-C and signals to a group of processes miss it, and ends
+by itself when the cluster was deleted by somebody else.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from harness.clusters.embedded.records import Record
+
+POLL_SECONDS: Final = 5.0
+"""How soon it sees that the cluster was deleted by somebody else."""
+DISMISSED: Final = b"."
+
+
+def watch(record: Record) -> int:
+    """Start a watcher for a cluster; return the end of its pipe, which must stay open while the cluster is wanted."""
+    reading, writing = os.pipe()
+    package = str(Path(__file__).resolve().parents[3])
+    path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
+    with (record.folder / "watcher.log").open("ab") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "harness.clusters.embedded.watcher", record.name, record.id],
+            stdin=reading,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+            start_new_session=True,
+        )
+    os.close(reading)
+    return writing
+
+
+def dismiss(pipe: int) -> None:
+    """Tell a watcher that its cluster is deleted, or to be kept."""
+    try:
+        os.write(pipe, DISMISSED)
+    except OSError:
+        pass
+    finally:
+        os.close(pipe)
+
+
+def main(name: str, identity: str) -> None:
+    """Wait for the end of the pipe, then delete the cluster if it is still the same one."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    pipe = sys.stdin.fileno()
+    while True:
+        readable, _, _ = select.select([pipe], [], [], POLL_SECONDS)
+        if readable:
+            if os.read(pipe, 1) == DISMISSED:
+                return
+            break
+        if not _is_there(name, identity):
+            return
+    if _is_there(name, identity):
+        from harness.clusters.embedded import cluster
+
+        cluster.down(name)
+
+
+def _is_there(name: str, identity: str) -> bool:
+    from harness.clusters.embedded import records
+
+    record = records.read(name)
+    return record is not None and record.id == identity
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

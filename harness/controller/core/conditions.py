@@ -1,0 +1,77 @@
+"""The conditions in a Canary's status.
+
+Promoted: the compatible one, on which clients wait. Its `lastUpdateTime` is when the phase was entered; the progress
+deadline counts from it (P11).
+CanaryReady: exists during a run only. Since when the target is ready, or that it is not.
+Accepted: exists only while it is False: why the Canary is left alone (G1, A6).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from harness.controller.core.decision import JSON
+from harness.controller.core.moments import seconds, stamp
+
+PROMOTED: Final = "Promoted"
+CANARY_READY: Final = "CanaryReady"
+ACCEPTED: Final = "Accepted"
+LOST: Final = "ReadinessLost"
+
+State = Literal["True", "False", "Unknown"]
+
+_STATES: Final[dict[str, State]] = {"Initialized": "True", "Succeeded": "True", "Failed": "False"}
+
+
+def state_of(phase: str) -> State:
+    """Return the status of condition Promoted in a phase (spec canary-api 8)."""
+    return _STATES.get(phase, "Unknown")
+
+
+def find(status: JSON, kind: str) -> JSON | None:
+    """Return the condition of that type, or None."""
+    for entry in status.get("conditions") or []:
+        if entry.get("type") == kind:
+            return dict(entry)
+    return None
+
+
+def since(status: JSON, kind: str, field: str = "lastTransitionTime") -> float | None:
+    """Return a time of a condition, in seconds since the epoch."""
+    return seconds((find(status, kind) or {}).get(field))
+
+
+def put(
+    conditions: list[JSON],
+    kind: str,
+    state: State,
+    reason: str,
+    message: str,
+    now: float,
+    *,
+    renew: bool = False,
+) -> list[JSON]:
+    """Return `conditions` with this one set; an entry of equal status and reason stays untouched unless `renew`.
+
+    lastTransitionTime is kept when only the reason differs.
+    """
+    old = next((entry for entry in conditions if entry.get("type") == kind), None)
+    same_state = old is not None and old.get("status") == state
+    if old is not None and same_state and old.get("reason") == reason and not renew:
+        return conditions
+    entry: JSON = {
+        "type": kind,
+        "status": state,
+        "reason": reason,
+        "message": message,
+        "lastUpdateTime": stamp(now),
+        "lastTransitionTime": old.get("lastTransitionTime") if old and same_state else stamp(now),
+    }
+    if old is None:
+        return [*conditions, entry]
+    return [entry if item is old else item for item in conditions]
+
+
+def drop(conditions: list[JSON], kind: str) -> list[JSON]:
+    """Return `conditions` without that type."""
+    return [entry for entry in conditions if entry.get("type") != kind]

@@ -1,0 +1,69 @@
+"""What goes into `decide()` and what comes out of it. Plain data, no behaviour beyond look-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+JSON = dict[str, Any]
+"""A raw object as the API server serves it. Never a typed model: unknown fields must survive (O1, O2, D7)."""
+
+Plural = Literal["deployments", "services"]
+Severity = Literal["Normal", "Warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What was read, besides the Canary itself: everything of one namespace that concerns it."""
+
+    target: JSON | None = None
+    """The Deployment that `spec.targetRef` names."""
+    primary: JSON | None = None
+    """The Deployment of the same name with `-primary`."""
+    services: Mapping[str, JSON] = field(default_factory=dict)
+    """Services by name; those of other names are ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write to an object, idempotent: done twice it changes nothing, done on a stale read it is refused.
+
+    create: `body` is the object; refused when the name exists.
+    patch: `body` is a JSON merge patch. replace: `body` is the whole object.
+    """
+
+    verb: Literal["create", "patch", "replace"]
+    resource: Plural
+    name: str
+    body: JSON
+    precondition: str = ""
+    """The resourceVersion that `body` was computed from; empty for create."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An event to record on the Canary, at most once for each `key`."""
+
+    severity: Severity
+    message: str
+    key: str
+    """Names the occasion: the same fact, seen again by a later pass or after a crash, has the same key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one pass does, in this order: `writes`, `notes`, then the `status`.
+
+    The status goes last on purpose. Until it is written, the next pass (after a crash, say) sees the old status, decides the same
+    again and finds the writes done.
+    """
+
+    row: str
+    """Name of the row of the transition table that decided; for logs and tests."""
+    writes: tuple[Write, ...] = ()
+    notes: tuple[Note, ...] = ()
+    status: JSON | None = None
+    """JSON merge patch for `.status`, with the Canary's resourceVersion as precondition; None when nothing changes (P15)."""
+    requeue_after: float | None = None
+    """Seconds until time alone can change the decision; None when only a watch can."""

@@ -1,0 +1,212 @@
+"""One pass's view of a Canary: every fact that the transition table asks about, worked out once, on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from harness.controller.core import conditions as cond
+from harness.controller.core import primary as primaries
+from harness.controller.core.change import (
+    Migration,
+    Snapshot,
+    Tracking,
+    Verdict,
+    deployment_snapshot,
+    evaluate,
+    images_differ,
+)
+from harness.controller.core.decision import JSON, Note, Severity, World
+from harness.controller.core.moments import seconds
+from harness.controller.core.names import Names, names_of
+from harness.controller.core.ownership import foreign
+from harness.controller.core.readiness import Readiness, rolled_out, wanted
+from harness.controller.core.settings import Settings
+from harness.controller.core.support import Refusal, refusal
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What was read, the time, and what follows from both."""
+
+    world: World
+    canary: JSON
+    now: float
+    """Seconds since the epoch."""
+
+    @cached_property
+    def status(self) -> JSON:
+        """The Canary's raw status."""
+        return self.canary.get("status") or {}
+
+    @cached_property
+    def phase(self) -> str:
+        """The current phase; empty for a Canary never seen before."""
+        return str(self.status.get("phase") or "")
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What the Canary asks for."""
+        return Settings.of(self.canary)
+
+    @cached_property
+    def names(self) -> Names:
+        """All names."""
+        return names_of(self.canary, self.world.target)
+
+    @cached_property
+    def refused(self) -> Refusal | None:
+        """Why the Canary cannot be served, if so."""
+        return refusal(self.canary, self.names, self.world.target)
+
+    @property
+    def target(self) -> JSON:
+        """The target; rows that ask come after the row for a missing one."""
+        if self.world.target is None:
+            raise LookupError(f"Deployment {self.names.target!r} was asked about but not read")
+        return self.world.target
+
+    @property
+    def primary(self) -> JSON:
+        """The primary; rows that ask come after the rows for a missing one."""
+        if self.world.primary is None:
+            raise LookupError(f"Deployment {self.names.primary!r} was asked about but not read")
+        return self.world.primary
+
+    @cached_property
+    def foreign_primary(self) -> str:
+        """The other controller that owns the primary, if there is one."""
+        return foreign(self.world.primary, self.canary) if self.world.primary else ""
+
+    @cached_property
+    def initialised(self) -> bool:
+        """Whether the primary has ever taken over, so that the apex selects it and the target may be scaled down (P1)."""
+        return bool(self.status.get("lastPromotedSpec")) or self.phase not in (
+            "",
+            "Initializing",
+            "Failed",
+        )
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """Hash and fence of the target as read in this pass; never of a second read (D6)."""
+        return deployment_snapshot(self.target)
+
+    @cached_property
+    def tracking(self) -> Tracking:
+        """What the status remembers of the target."""
+        return Tracking.of(self.status)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether the target is a new revision."""
+        return evaluate(
+            self.tracking,
+            self.snapshot,
+            migration=self._migration,
+            primary_equal=self.primary_holds_target,
+        )
+
+    @cached_property
+    def primary_holds_target(self) -> bool:
+        """Whether the primary's template already is what the target's makes."""
+        return self.world.primary is not None and primaries.holds(
+            self.names, self.target, self.primary
+        )
+
+    @cached_property
+    def primary_revision(self) -> str:
+        """Hash of the template that the primary was copied from; empty when unknown."""
+        return primaries.revision_of(self.world.primary) if self.world.primary else ""
+
+    @cached_property
+    def primary_elsewhere(self) -> bool:
+        """Whether the primary is known to hold another revision than the target: after a promotion that failed, even the promoted
+        template has to be promoted again."""
+        known = bool(self.primary_revision) and self.primary_revision != self.snapshot.hash
+        return known and not self.primary_holds_target
+
+    @cached_property
+    def new_revision(self) -> bool:
+        """Whether a run must start, or start over."""
+        return self.verdict.changed or (self.verdict.rolled_back and self.primary_elsewhere)
+
+    @cached_property
+    def primary_carries_applied(self) -> bool:
+        """Whether the primary holds the revision under promotion; taken for granted when another controller promoted it."""
+        return self.primary_revision in ("", self.tracking.applied)
+
+    @cached_property
+    def nothing_to_run(self) -> bool:
+        """Whether target and primary are both at zero: a run would judge no pod (P12)."""
+        return wanted(self.target) == 0 and wanted(self.primary) == 0
+
+    @cached_property
+    def target_ready(self) -> Readiness:
+        """Whether the target is rolled out; at zero it is not."""
+        if wanted(self.target) == 0:
+            return Readiness(False, f"{self.names.target}: scaled to zero")
+        return rolled_out(self.target, self.settings.canary_ready)
+
+    @cached_property
+    def primary_ready(self) -> Readiness:
+        """Whether the primary is rolled out."""
+        return rolled_out(self.primary, self.settings.primary_ready)
+
+    @cached_property
+    def ready_since(self) -> float | None:
+        """Since when the target is ready, as the status says; None when it does not say so."""
+        entry = cond.find(self.status, cond.CANARY_READY) or {}
+        return seconds(entry.get("lastTransitionTime")) if entry.get("status") == "True" else None
+
+    @cached_property
+    def clock(self) -> float:
+        """When the deadline began to count (P11): scale-up, promotion, or the creation of the primary.
+
+        Losing readiness for a moment does not restart it (case C11: flapping pods must end too), unless the target had been ready for
+        as long as the deadline itself.
+        """
+        ready = cond.find(self.status, cond.CANARY_READY) or {}
+        lost = ready.get("lastTransitionTime") if ready.get("reason") == cond.LOST else None
+        times = (
+            seconds(lost),
+            cond.since(self.status, cond.PROMOTED, "lastUpdateTime"),
+            seconds(self.status.get("lastTransitionTime")),
+        )
+        return next((time for time in times if time is not None), self.now)
+
+    @cached_property
+    def deadline_in(self) -> float:
+        """Seconds until the deadline; not positive when it has passed."""
+        return self.clock + self.settings.deadline - self.now
+
+    @cached_property
+    def iterations(self) -> int:
+        """Iterations passed in this run."""
+        return int(self.status.get("iterations") or 0)
+
+    @cached_property
+    def due_in(self) -> float:
+        """Seconds until the next iteration counts: one interval after readiness, or after the one before."""
+        times = (self.ready_since, seconds(self.status.get("lastTransitionTime")))
+        last = max((time for time in times if time is not None), default=self.now)
+        return last + self.settings.interval - self.now
+
+    @cached_property
+    def too_many_failed_checks(self) -> bool:
+        """Whether the threshold is reached."""
+        return int(self.status.get("failedChecks") or 0) >= self.settings.threshold
+
+    def note(self, severity: Severity, message: str, occasion: str = "") -> Note:
+        """Return an event of this stay in this phase; `occasion` stands for messages whose wording varies."""
+        generation = self.canary["metadata"].get("generation")
+        moment = self.status.get("lastTransitionTime")
+        return Note(severity, message, f"{self.phase}|{moment}|{generation}|{occasion or message}")
+
+    @cached_property
+    def _migration(self) -> Migration:
+        """A look at the images, until there is better evidence (D11)."""
+        if self.world.primary is None:
+            return Migration.FAILED
+        pods = [item["spec"]["template"]["spec"] for item in (self.target, self.primary)]
+        return Migration.DIFFERENT if images_differ(pods[0], pods[1]) else Migration.EQUAL

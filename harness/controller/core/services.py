@@ -1,0 +1,169 @@
+"""The three Services of provider kubernetes (spec objects 7).
+
+Apex and `-primary` select the primary's pods, `-canary` the target's. An existing Service is patched in the fields
+that differ and in no other (O2): ports and selector always, metadata and traffic distribution only when it is ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from harness.controller.core.decision import JSON, Write
+from harness.controller.core.names import KIND, MAX_LABEL, Names
+from harness.controller.core.ownership import controller_of, owner_reference, without_toolkit
+
+Role = Literal["apex", "primary", "canary"]
+
+_SIDECARS: Final = frozenset({"istio-proxy", "envoy"})
+_FLUX_OFF: Final = {
+    "kustomize.toolkit.fluxcd.io/reconcile": "disabled",
+    "helm.toolkit.fluxcd.io/driftDetection": "disabled",
+}
+_PORT_FIELDS: Final = ("name", "protocol", "port", "targetPort", "appProtocol")
+
+
+def service_name(names: Names, role: Role) -> str:
+    """Return the name of the Service in that role."""
+    return {
+        "apex": names.apex,
+        "primary": names.primary_service,
+        "canary": names.canary_service,
+    }[role]
+
+
+def reconcile(
+    canary: JSON, names: Names, target: JSON, existing: JSON | None, role: Role
+) -> tuple[Write, ...]:
+    """Return the write that makes one Service what it should be; nothing when it is."""
+    wanted = _desired(canary, names, target, role)
+    if existing is None:
+        return (Write("create", "services", wanted["metadata"]["name"], wanted),)
+    patch = _difference(canary, existing, wanted)
+    if not patch:
+        return ()
+    meta = existing["metadata"]
+    return (Write("patch", "services", meta["name"], patch, meta["resourceVersion"]),)
+
+
+def _desired(canary: JSON, names: Names, target: JSON, role: Role) -> JSON:
+    service: JSON = canary["spec"]["service"]
+    name = service_name(names, role)
+    extra: JSON = service.get(role) or {}
+    value = names.value if role == "canary" else names.primary_value
+    spec: JSON = {
+        "type": "ClusterIP",
+        "selector": {names.label: value},
+        "ports": _ports(service, target),
+    }
+    if service.get("headless"):
+        spec["clusterIP"] = "None"
+    if service.get("trafficDistribution"):
+        spec["trafficDistribution"] = service["trafficDistribution"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": name,
+            "namespace": names.namespace,
+            "labels": without_toolkit(extra.get("labels")) | {names.label: name},
+            "annotations": (extra.get("annotations") or {}) | _FLUX_OFF,
+            "ownerReferences": [owner_reference(canary)],
+        },
+        "spec": spec,
+    }
+
+
+def _ports(service: JSON, target: JSON) -> list[JSON]:
+    port = int(service["port"])
+    destination = service.get("targetPort")
+    if destination in (None, "", 0, "0"):
+        destination = port
+    if isinstance(destination, str) and destination.isdigit():
+        destination = int(destination)
+    first: JSON = {
+        "name": service.get("portName") or "http",
+        "protocol": "TCP",
+        "port": port,
+        "targetPort": destination,
+    }
+    if service.get("appProtocol"):
+        first["appProtocol"] = service["appProtocol"]
+    ports = [first]
+    if service.get("portDiscovery"):
+        ports += _discovered(target, first)
+    return ports
+
+
+def _discovered(target: JSON, first: JSON) -> list[JSON]:
+    """Every other container port, each with its own protocol and a name of its own (O9)."""
+    found: list[JSON] = []
+    names = {first["name"]}
+    taken = {(first["protocol"], first["port"])}
+    for container in target["spec"]["template"]["spec"].get("containers") or []:
+        if container["name"] in _SIDECARS:
+            continue
+        for index, entry in enumerate(container.get("ports") or []):
+            number, protocol = int(entry["containerPort"]), entry.get("protocol") or "TCP"
+            if first["targetPort"] in (number, entry.get("name")) or (protocol, number) in taken:
+                continue
+            name = entry.get("name") or f"{protocol.lower()}-{container['name']}-{index}"
+            if name in names:
+                name = f"{name}-{number}"
+            name = name[-MAX_LABEL:].lstrip("-")
+            names.add(name)
+            taken.add((protocol, number))
+            found.append(
+                {"name": name, "protocol": protocol, "port": number, "targetPort": number}
+            )
+    return found
+
+
+def _difference(canary: JSON, existing: JSON, wanted: JSON) -> JSON:
+    """Return the merge patch from `existing` to `wanted`; empty for none."""
+    spec: JSON = {}
+    held: JSON = existing.get("spec") or {}
+    if [_shape(port) for port in held.get("ports") or []] != wanted["spec"]["ports"]:
+        spec["ports"] = _keep_node_ports(held.get("ports") or [], wanted["spec"]["ports"])
+    selector = _map_patch(held.get("selector"), wanted["spec"]["selector"])
+    if selector:
+        spec["selector"] = selector
+    meta: JSON = {}
+    if _ours(canary, existing):
+        distribution = wanted["spec"].get("trafficDistribution")
+        if distribution != held.get("trafficDistribution"):
+            spec["trafficDistribution"] = distribution  # O10; null removes it
+        free = (canary["spec"]["service"].get("unmanagedMetadata")) or {}
+        for field in ("labels", "annotations"):
+            change = _map_patch(existing["metadata"].get(field), wanted["metadata"][field])
+            for key in free.get(field) or []:
+                change.pop(key, None)
+            if change:
+                meta[field] = change
+    return ({"spec": spec} if spec else {}) | ({"metadata": meta} if meta else {})
+
+
+def _shape(port: JSON) -> JSON:
+    """A port without what the API server adds."""
+    shape = {key: port[key] for key in _PORT_FIELDS if port.get(key) is not None}
+    return {"protocol": "TCP"} | shape
+
+
+def _keep_node_ports(held: list[JSON], wanted: list[JSON]) -> list[JSON]:
+    numbers = {port.get("name"): port["nodePort"] for port in held if port.get("nodePort")}
+    return [
+        port | {"nodePort": numbers[port["name"]]} if port["name"] in numbers else port
+        for port in wanted
+    ]
+
+
+def _map_patch(held: JSON | None, wanted: JSON) -> JSON:
+    """Return the merge patch between two flat maps; a null removes a key."""
+    held = held or {}
+    patch: dict[str, Any] = {key: None for key in held if key not in wanted}
+    patch |= {key: value for key, value in wanted.items() if held.get(key) != value}
+    return patch
+
+
+def _ours(canary: JSON, service: JSON) -> bool:
+    owner = controller_of(service) or {}
+    return owner.get("kind") == KIND and owner.get("name") == canary["metadata"]["name"]

@@ -1,0 +1,51 @@
+"""The Canary's status: merge patches that hold what changes, and nothing when nothing does (P15)."""
+
+from __future__ import annotations
+
+from harness.controller.core import conditions as cond
+from harness.controller.core.decision import JSON
+from harness.controller.core.moments import stamp
+
+
+def difference(status: JSON, fields: JSON, now: float, *, touch: bool = True) -> JSON | None:
+    """Return the merge patch that sets `fields`, or None when they are all set.
+
+    `touch` moves lastTransitionTime along, which tracking writes must not (spec change-detection B5).
+    """
+    patch = {key: value for key, value in fields.items() if status.get(key) != value}
+    if not patch:
+        return None
+    if touch:
+        patch["lastTransitionTime"] = stamp(now)
+    return patch
+
+
+def entered(
+    status: JSON,
+    phase: str,
+    now: float,
+    message: str,
+    *,
+    reason: str = "",
+    renew: bool = False,
+    **fields: object,
+) -> JSON:
+    """Return the fields of a status in a phase: the phase, its Promoted condition, and `fields`.
+
+    The counters are always there, as the API promises; a run's CanaryReady ends with the run. `renew` restarts the phase's clock when
+    the phase stays the same.
+    """
+    conditions: list[JSON] = list(status.get("conditions") or [])
+    if phase != "Progressing" or renew:
+        conditions = cond.drop(conditions, cond.CANARY_READY)
+    conditions = cond.put(
+        conditions,
+        cond.PROMOTED,
+        cond.state_of(phase),
+        reason or phase,
+        message,
+        now,
+        renew=renew,
+    )
+    counters = {key: status.get(key) or 0 for key in ("canaryWeight", "failedChecks", "iterations")}
+    return {"phase": phase, "conditions": conditions, **counters, **fields}

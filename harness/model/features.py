@@ -1,0 +1,43 @@
+"""The features that a scenario may require, and who has to have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature."""
+
+    of: Literal["subject", "cluster"]
+    doc: str
+
+
+FEATURES: Final[dict[str, Feature]] = {
+    "ab-testing": Feature("subject", "Routes by header or cookie during the analysis."),
+    "autoscaler": Feature("subject", "Pauses and resumes the target's autoscaler."),
+    "blue-green": Feature("subject", "Analyses by iterations, then switches."),
+    "confirm-promotion": Feature("subject", "Waits for a webhook before it promotes."),
+    "daemonset": Feature("subject", "Takes DaemonSets as targets."),
+    "deployment": Feature("subject", "Takes Deployments as targets."),
+    "knative": Feature("subject", "Takes Knative Services as targets."),
+    "match-label-keys": Feature(
+        "subject", "Keeps matchLabelKeys of affinity and spread terms on the primary."
+    ),
+    "metrics": Feature("subject", "Decides by queries to a metrics server."),
+    "progress-deadline": Feature("subject", "Fails a rollout that makes no progress in time."),
+    "provider-kubernetes": Feature("subject", "Works with plain Services only."),
+    "restart-on-new-revision": Feature(
+        "subject", "Starts over when the template changes during an analysis."
+    ),
+    "session-affinity": Feature("subject", "Keeps users on the revision that they have seen."),
+    "skip-analysis": Feature("subject", "Promotes at once when told to."),
+    "suspend": Feature("subject", "Does nothing while suspended."),
+    "traffic-weights": Feature("subject", "Moves the traffic in steps of weight."),
+    "webhooks": Feature("subject", "Calls webhooks around and during the analysis."),
+    "network": Feature("cluster", "Pods can be reached over the network."),
+    "real-pods": Feature("cluster", "Containers really run."),
+    "several-nodes": Feature("cluster", "Has more than one schedulable node."),
+}
+"""Feature -> who must have it and what it means."""

@@ -1,0 +1,285 @@
+"""One drill's report, as data. Markdown, JSON, JUnit and the terminal's summary are all derived from it.
+
+Times named `t`, `since` and `until` are seconds after the drill's time zero (`started_at`); those named `since_change` are
+seconds after the change and None where there was none, or before it. Nothing in here is computed from a clock, so the same
+timeline always gives the same report.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from harness.model.outcome import ExitCode, Outcome, combine
+
+FORMAT: Final = "drill-report/1"
+"""Format of one drill's report."""
+RUN_FORMAT: Final = "drill-run/1"
+"""Format of the report of several drills."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """An object that alone makes a check fail, and when."""
+
+    object: str
+    """E.g. `pod web-primary-855f75bf5f-q8xkz`, or `primary.ready = 0` for a statement about single values."""
+    state: str
+    """What it was like, e.g. `Pending`."""
+    since: float
+    since_change: float | None
+    until: float | None
+    """None: still so when observation ended."""
+    message: str = ""
+    """What the scheduler or the workload's controller says about it."""
+    text: str = ""
+    """All of this in one clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A diagnosis that goes with a finding."""
+
+    kind: Literal["DEADLOCK", "WARN"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found."""
+
+    id: str
+    title: str
+    outcome: Outcome
+    evidence: str
+    """One sentence: what was seen, when, or why nothing can be said."""
+    builtin: bool
+    """Whether every drill is checked for this, as opposed to a check of the scenario."""
+    statement: str = ""
+    """The statement that was checked, e.g. `never: pods.exists(p, p.gated)`; empty for built-in checks."""
+    expected: Outcome = Outcome.PASS
+    """What the variant says should become of it."""
+    witnesses: tuple[Witness, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlace:
+    """A pod in a row of the table."""
+
+    name: str
+    app: str
+    """Name of the workload that owns it."""
+    role: str
+    hash: str
+    node: str
+    """Empty while it has none."""
+    state: str
+    """E.g. `ready`, `not ready`, `Pending: Unschedulable`, `ready, terminating`."""
+
+    @property
+    def text(self) -> str:
+        """The pod as a report shows it: `app hash@node (state)`."""
+        return f"{self.app} {self.hash}@{self.node or 'no node'} ({self.state})"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    """The state from one change of phase or placement to the next."""
+
+    t: float
+    since_change: float | None
+    phase: str
+    """Empty while there is no rollout object, `after` for the last row: the end of observation."""
+    weight: int | None
+    step: str
+    pods: tuple[PodPlace, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A value that was read for the report, or why it could not be."""
+
+    at: str
+    """Name of the step after which it was read, or `end`."""
+    t: float | None
+    object: str
+    """Kind and name of the object that it was read from; empty if there was none."""
+    found: bool
+    value: Any = None
+    reason: str = ""
+    """Why it was not found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A part of an object at one or more moments."""
+
+    title: str
+    object: str
+    path: str
+    readings: tuple[Reading, ...]
+    change: Literal["unchanged", "changed", "single", "missing"]
+    """Between the first and the last reading; `single`: only one was asked for."""
+    summary: str
+    """A sentence: what it was read from, and whether it changed."""
+    diff: str = ""
+    """Unified diff of first and last reading, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoneItem:
+    """One line of the list that says when the question is answered."""
+
+    text: str
+    by: tuple[str, ...]
+    outcome: Outcome
+    reason: str = ""
+    """Which check stands in the way, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What the drill left behind."""
+
+    state: Literal["pending", "listed", "unlisted", "nothing-made"]
+    """`pending`: teardown is not over. `unlisted`: the listing failed. `nothing-made`: the drill never began."""
+    items: tuple[Mapping[str, Any], ...] = ()
+    """Each `{kind, namespace, name, finalizers, why}`."""
+    kinds_listed: int = 0
+    removed: Mapping[str, int] = field(default_factory=dict)
+    """Number of removed objects by kind."""
+    seconds: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of the drill."""
+
+    outcome: Outcome
+    """The worst over all findings, except that what was left behind is judged by the exit code alone."""
+    as_expected: bool
+    """Whether exactly the checks failed that the variant says should, and everything else passed."""
+    control: bool
+    """Whether the variant expects a check to fail."""
+    sentence: str
+    exit_code: ExitCode
+    final_phase: str
+    """Phase when observation ended; empty if no rollout object was seen."""
+    took: float | None
+    """Seconds from the change to the final phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFacts:
+    """The scenario, as the report names it."""
+
+    id: str
+    name: str
+    variant: str
+    question: str
+    setup: str
+    description: str
+    digest: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentFacts:
+    """Where the drill ran and what it tested."""
+
+    harness: str
+    subject: str
+    subject_version: str
+    rollout_kind: str
+    cluster_kind: str
+    cluster_name: str
+    kubernetes: str
+    nodes: tuple[str, ...]
+    simulated: str
+    """What simulates the nodes; empty for real ones."""
+    seed: int | None
+    exclusive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DrillReport:
+    """Everything that is said about one drill."""
+
+    run_id: str
+    drill_id: str
+    namespace: str
+    started_at: str
+    """UTC, ISO 8601; time zero."""
+    ended_at: str
+    """UTC, ISO 8601: the last observation, teardown included."""
+    seconds: float
+    """Length of the recording."""
+    observed_until: float
+    """When the drill's own observation ended and teardown began."""
+    change_at: float | None
+    change_step: str
+    scenario: ScenarioFacts
+    environment: EnvironmentFacts
+    reproduce: str
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    rows: tuple[PhaseRow, ...]
+    recorded: tuple[Recorded, ...]
+    done: tuple[DoneItem, ...]
+    left: Left
+    observations: int
+    gaps: tuple[str, ...] = ()
+    """Watches that missed something, one clause each."""
+    truncated: bool = False
+    """Whether the recording breaks off (the harness was killed)."""
+    format: str = FORMAT
+
+    def finding(self, check: str) -> Finding | None:
+        """Return the finding of a check by its id."""
+        return next((finding for finding in self.findings if finding.id == check), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain JSON types (schema: `harness/report/report-v1.json`)."""
+        return _plain_dict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """The reports of the drills of one run."""
+
+    run_id: str
+    drills: tuple[DrillReport, ...]
+    format: str = RUN_FORMAT
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of the run; without any drill, nothing was selected."""
+        return combine(drill.verdict.exit_code for drill in self.drills)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain JSON types (schema: `harness/report/report-v1.json`)."""
+        return {**_plain_dict(self), "exit_code": int(self.exit_code)}
+
+
+def _plain(value: object) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain_dict(value)
+    if isinstance(value, Outcome):
+        return str(value)
+    if isinstance(value, ExitCode):
+        return int(value)
+    if isinstance(value, float):
+        return round(value, 3)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _plain_dict(value: Any) -> dict[str, Any]:
+    return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}

@@ -1,0 +1,225 @@
+"""Types of scenario files (drill/v1), and of what they resolve to for one variant.
+
+The file is read in three stages: the document as written, the document with its templates rendered for one variant
+(`ScenarioFile`), and `Resolved`, which the runner and the timeline use.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from pydantic import ConfigDict, Field
+
+from harness.model.duration import Duration, format_duration, parse_duration
+from harness.model.resolved import (
+    ACTIONS,
+    DEFAULT_VARIANT,
+    Action,
+    ApplyStep,
+    Check,
+    CheckKind,
+    DeleteStep,
+    DoneWhen,
+    Expect,
+    KillStep,
+    Nodes,
+    PatchStep,
+    Record,
+    Resolved,
+    ScaleStep,
+    StartStep,
+    Step,
+    StopStep,
+    TemplatePatch,
+    WaitStep,
+)
+from harness.model.scenario_checks import (
+    BUILT_IN_CHECKS,
+    VERDICT,
+    CheckSpec,
+    DoneWhenSpec,
+    ExpectSpec,
+    RecordSpec,
+)
+from harness.model.scenario_steps import Model, StepSpec
+
+API_VERSION: Final = "drill/v1"
+NAME: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+NAME_LENGTH: Final = 40
+"""Leaves room for prefix and suffix in the name of a namespace (at most 63)."""
+
+
+class Metadata(Model):
+    """Identifies the scenario."""
+
+    name: str = Field(
+        pattern=NAME,
+        max_length=NAME_LENGTH,
+        description="Name of the scenario: lower case letters, digits and dashes, at most 40; the name of its folder.",
+        examples=["node-spread-blue-green"],
+    )
+
+
+class NodesSpec(Model):
+    """How many schedulable nodes the drill needs; another number makes its verdict `unknown`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"not": {"required": ["count", "min"]}},
+    )
+
+    count: int | None = Field(
+        default=None, ge=1, description="Exactly this many schedulable nodes.", examples=[2]
+    )
+    min: int | None = Field(
+        default=None,
+        ge=1,
+        description="At least this many schedulable nodes; 1 unless `count` or this is given.",
+        examples=[2],
+    )
+
+
+class VariantSpec(Model):
+    """One variant: a drill of its own, with its own expectation."""
+
+    description: str = Field(
+        default="",
+        description="What this variant is about, in a sentence.",
+        examples=["The control: without the key the new pod has no place."],
+    )
+    values: dict[str, Any] = Field(
+        default={},
+        description="Values that differ from `spec.values`; only names declared there.",
+        examples=[{"revisionKey": False}],
+    )
+    expect: ExpectSpec = Field(
+        default=ExpectSpec(),
+        description="What differs from `spec.expect`.",
+        examples=[{"phase": "Failed", "fail": ["never-blocked"]}],
+    )
+
+
+class Spec(Model):
+    """What the scenario sets up, does and decides."""
+
+    question: str = Field(
+        min_length=1,
+        description="The question that the scenario answers.",
+        examples=["Does a blue-green promotion complete on as many nodes as replicas?"],
+    )
+    setup: str = Field(
+        default="",
+        description="One sentence about the workload, for the report.",
+        examples=["A Deployment of {{ replicas }} replicas."],
+    )
+    requires: list[str] = Field(
+        default=[],
+        description="Features that subject and cluster must have; a missing one makes the verdict `unsupported`.",
+        examples=[["blue-green"]],
+    )
+    nodes: NodesSpec = Field(
+        default=NodesSpec(), description="How many nodes it needs.", examples=[{"count": 2}]
+    )
+    values: dict[str, Any] = Field(
+        default={},
+        description="What templates and expressions can use, with defaults; `--set` and variants change them. "
+        "null stands for a value that is not set.",
+        examples=[{"replicas": 2, "interval": "1s"}],
+    )
+    variants: dict[str, VariantSpec | None] | None = Field(
+        default=None,
+        min_length=1,
+        description="Variants by name; one named `default` unless given.",
+        examples=[{"with-key": {}, "without-key": {"values": {"revisionKey": False}}}],
+    )
+    matrix: dict[str, list[Any]] = Field(
+        default={},
+        description="Values by name, each a list: every combination is a drill of its own, for each variant.",
+        examples=[{"replicas": [1, 2]}],
+    )
+    expect: ExpectSpec = Field(
+        default=ExpectSpec(),
+        description="How the drill should end: Succeeded and no failing check, unless given.",
+        examples=[{"phase": "Succeeded"}],
+    )
+    settle: Duration = Field(
+        default=1.0,
+        description="How long observation goes on after the last step; 1s unless given.",
+        examples=["2s"],
+    )
+    manifests: list[str] = Field(
+        min_length=1,
+        description="Files beside the scenario with the objects to apply: YAML, several documents each; "
+        "names that end in `.j2` are Jinja2 templates.",
+        examples=[["workload.yaml.j2", "canary.yaml.j2"]],
+    )
+    steps: list[StepSpec] = Field(
+        min_length=1,
+        description="What is done, in order.",
+        examples=[[{"name": "initialise", "apply": ["workload.yaml.j2"]}]],
+    )
+    record: list[RecordSpec] = Field(
+        default=[],
+        description="Parts of objects that the report quotes.",
+        examples=[[{"title": "The term", "object": "primary", "path": "spec.template"}]],
+    )
+    checks: list[CheckSpec] = Field(
+        min_length=1,
+        description="What must hold, beside the built-in checks.",
+        examples=[[{"id": "served", "always": "primary.ready >= 1"}]],
+    )
+    done_when: list[DoneWhenSpec] = Field(
+        default=[],
+        alias="doneWhen",
+        description="When the question is answered, line by line.",
+        examples=[[{"text": "The result can be posted.", "by": ["verdict"]}]],
+    )
+
+
+class ScenarioFile(Model):
+    """A scenario file, with its templates rendered."""
+
+    api_version: Literal["drill/v1"] = Field(
+        alias="apiVersion", description="Version of the format.", examples=["drill/v1"]
+    )
+    kind: Literal["Scenario"] = Field(
+        description="What the document is.",
+        examples=["Scenario"],
+    )
+    metadata: Metadata = Field(
+        description="Identifies the scenario.", examples=[{"name": "node-spread-blue-green"}]
+    )
+    spec: Spec = Field(
+        description="What the scenario sets up, does and decides.",
+        examples=[{"question": "Does it work?"}],
+    )
+
+
+__all__ = [
+    "ACTIONS",
+    "API_VERSION",
+    "BUILT_IN_CHECKS",
+    "DEFAULT_VARIANT",
+    "VERDICT",
+    "Action",
+    "ApplyStep",
+    "Check",
+    "CheckKind",
+    "DeleteStep",
+    "DoneWhen",
+    "Duration",
+    "Expect",
+    "KillStep",
+    "Nodes",
+    "PatchStep",
+    "Record",
+    "Resolved",
+    "ScaleStep",
+    "ScenarioFile",
+    "StartStep",
+    "Step",
+    "StopStep",
+    "TemplatePatch",
+    "WaitStep",
+    "format_duration",
+    "parse_duration",
+]

@@ -1,0 +1,98 @@
+"""The pytest plugin: one test per scenario and variant, and a `drill` fixture for tests of your own.
+
+    pytest -m drill                                every scenario of the `drills` folder's module, bundled controller, embedded
+    pytest -m drill -k with-key --drill-keep       one of them, and leave it to look at
+
+A module collects scenarios by asking for the argument `drill_scenario`; `drills/test_scenarios.py` is all it takes.
+All options begin with `--drill-`, since pytest-kind, which may be installed too, takes the plain names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.plugin_session import DrillRunner
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the `--drill-` options."""
+    group = parser.getgroup("drill", "rollout-drill")
+    add = group.addoption
+    add("--drill-cluster", default="embedded", help="embedded, embedded:NAME or context:NAME")
+    add("--drill-subject", default="bundled", help="the controller under test: bundled")
+    add("--drill-out", default=None, help="folder of the reports; default drill-reports/RUN-ID")
+    add("--drill-keep", action="store_true", help="leave namespaces and clusters alone afterwards")
+    add("--drill-binaries", default="auto", help="auto, build, download or path:DIR")
+    add("--drill-seed", type=int, default=1, help="seed of the simulated pods' delays")
+    add("--drill-scenarios", action="append", default=[], help="a further folder of scenarios; repeatable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers."""
+    config.addinivalue_line("markers", "drill: runs a whole drill on a cluster; only with -m drill")
+    config.addinivalue_line("markers", "embedded: needs an embedded cluster; only with -m embedded")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests that need a cluster, unless the user asked for them with -m."""
+    if config.option.markexpr:
+        return
+    slow = [i for i in items if i.get_closest_marker("drill") or i.get_closest_marker("embedded")]
+    if slow:
+        items[:] = [item for item in items if item not in slow]
+        config.hook.pytest_deselected(items=slow)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test per scenario and variant out of a function that takes `drill_scenario`."""
+    if "drill_scenario" not in metafunc.fixturenames:
+        return
+    from harness.plugin_session import collect
+
+    plans = collect(metafunc.config)
+    metafunc.parametrize("drill_scenario", plans, ids=[plan.name.title for plan in plans])
+
+
+@pytest.fixture(scope="session")
+def drill(request: pytest.FixtureRequest) -> Iterator[DrillRunner]:
+    """Run scenarios from a test: `drill.run("my-scenario", variant="x")` returns the report, `drill.must_pass(plan)` asserts.
+
+    Clusters are opened when they are first needed and closed at the end of the session; the fixture is safe under
+    pytest-xdist, where every worker has clusters of its own.
+    """
+    from harness.plugin_session import DrillRunner
+
+    runner = DrillRunner(request.config)
+    try:
+        yield runner
+    finally:
+        runner.close()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Put the verdict and the report's path beside the test's result."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    told = dict(item.user_properties)
+    if report.when == "call" and "drill_verdict" in told:
+        report.sections.append(("drill", f"{told['drill_verdict']}\nreport: {told['drill_report']}"))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """List every drill's verdict and where its report is."""
+    rows = []
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            told = dict(getattr(report, "user_properties", ()))
+            if getattr(report, "when", "") == "call" and "drill_verdict" in told:
+                rows.append(f"{told['drill_verdict']}\n    report: {told['drill_report']}")
+    if rows:
+        terminalreporter.section("drills")
+        for row in sorted(rows):
+            terminalreporter.line(row)

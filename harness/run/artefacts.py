@@ -1,0 +1,76 @@
+"""The files that a drill and a run leave for people and machines. Everything in them is redacted."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.model.report import RunReport
+from harness.model.timeline import ObjectSeen
+from harness.report.json_report import to_text
+from harness.report.junit import junit_xml
+from harness.report.markdown import render_drill
+from harness.report.markdown_run import render_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from harness.model.report import DrillReport
+    from harness.model.timeline import Observation
+    from harness.run.redact import Redactor
+
+TIMELINE: Final = "timeline.jsonl"
+REPORT: Final = "report.md"
+REPORT_JSON: Final = "report.json"
+JUNIT: Final = "junit.xml"
+LOG: Final = "controller.log"
+EVENTS: Final = "events.txt"
+OBJECTS: Final = "objects.json"
+
+
+def write_drill(folder: Path, report: DrillReport) -> None:
+    """Write one drill's report in every form; `timeline.jsonl` is there already."""
+    _write(folder / REPORT, render_drill(report))
+    _write(folder / REPORT_JSON, to_text(report))
+    _write(folder / JUNIT, junit_xml(RunReport(report.run_id, (report,))))
+
+
+def write_run(folder: Path, report: RunReport) -> None:
+    """Write the report of a whole run."""
+    _write(folder / REPORT, render_run(report))
+    _write(folder / REPORT_JSON, to_text(report))
+    _write(folder / JUNIT, junit_xml(report))
+
+
+def write_evidence(
+    folder: Path, observations: Iterable[Observation], log: Path, redactor: Redactor
+) -> None:
+    """Write what a person needs to find out why: the controller's log, the events and the objects as they were last seen."""
+    last: dict[tuple[str, str], dict[str, Any]] = {}
+    for seen in observations:
+        if isinstance(seen, ObjectSeen):
+            key = (seen.object["kind"], seen.object["metadata"]["name"])
+            last[key] = {"t": round(seen.t, 3), "change": seen.change, "object": seen.object}
+    events = [row["object"] for (kind, _), row in last.items() if kind == "Event"]
+    _write(folder / EVENTS, "".join(f"{_event(event)}\n" for event in events))
+    others = [row for (kind, _), row in sorted(last.items()) if kind != "Event"]
+    _write(folder / OBJECTS, json.dumps(others, indent=1) + "\n")
+    if log.exists():
+        _write(folder / LOG, redactor.text(log.read_text(encoding="utf-8", errors="replace")))
+
+
+def _event(event: dict[str, Any]) -> str:
+    about = event.get("involvedObject") or {}
+    who = (event.get("source") or {}).get("component") or event.get("reportingComponent") or "?"
+    when = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp")
+    what = f"{about.get('kind', '?')}/{about.get('name', '?')}"
+    return f"{when} {event.get('type', '?'):7} {what} {event.get('reason', '')} ({who}): {event.get('message', '')}"
+
+
+def _write(path: Path, text: str) -> None:
+    # Through a second file, so that whoever reads meanwhile sees the old or the new report, never half of one.
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.tmp")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

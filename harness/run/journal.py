@@ -1,0 +1,168 @@
+"""The journal: what this run is about to create, written and synced to disk before it is created.
+
+One JSON-lines file per run in the state folder. A run that ends well removes its file; what a killed run left is read again by
+`drill sweep`. Lines: `run` (once, how to reach the cluster), `make` (before a creation), `made` (with the UID, after it), `gone`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import platformdirs
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STATE_DIR_VARIABLE: Final = "DRILL_STATE_DIR"
+
+
+def state_dir() -> Path:
+    """Return the folder for journals and warm clusters (`DRILL_STATE_DIR`, else the user's state folder)."""
+    given = os.environ.get(STATE_DIR_VARIABLE)
+    return Path(given) if given else Path(platformdirs.user_state_dir("rollout-drill"))
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKey:
+    """Which object: enough to find it again without discovery."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    name: str
+    namespace: str | None = None
+
+    @property
+    def label(self) -> str:
+        """`Kind name` or `Kind namespace/name`, for messages."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@dataclass(slots=True)
+class Entry:
+    """An object of the journal."""
+
+    key: ObjectKey
+    drill: str
+    """Label value of the drill it was made for; empty for what the whole run shares."""
+    uid: str = ""
+    """Empty when the run was killed between announcing and creating it."""
+
+
+@dataclass(slots=True)
+class Reach:
+    """How the run reached its cluster."""
+
+    run: str
+    cluster: str
+    kubeconfig: str
+    context: str | None
+    pid: int
+    pid_started: float
+    """Start time of that process, since pids are used again."""
+
+    def alive(self) -> bool:
+        """Whether the run's process still exists."""
+        try:
+            return abs(psutil.Process(self.pid).create_time() - self.pid_started) < 1
+        except psutil.Error:
+            return False
+
+
+@dataclass(slots=True)
+class Journal:
+    """The journal of one cluster of one run, open for writing."""
+
+    path: Path
+    reach: Reach
+    entries: list[Entry] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, run: str, cluster: str, kubeconfig: Path, context: str | None) -> Journal:
+        """Start the journal of `run` on `cluster`.
+
+        Raises OSError when the state folder cannot be written; then nothing may be created.
+        """
+        folder = state_dir() / "journals"
+        folder.mkdir(parents=True, exist_ok=True)
+        me = psutil.Process()
+        reach = Reach(run, cluster, str(kubeconfig), context, me.pid, me.create_time())
+        journal = cls(folder / f"{run}.{cluster}.jsonl", reach)
+        journal._append({"run": _plain(reach)})
+        return journal
+
+    def make(self, key: ObjectKey, drill: str = "") -> Entry:
+        """Announce that `key` is about to be created; returns once the line is on disk."""
+        entry = Entry(key, drill)
+        self.entries.append(entry)
+        self._append({"make": _plain(key), "for": drill})
+        return entry
+
+    def made(self, entry: Entry, uid: str) -> None:
+        """Note the UID that the API server gave the object."""
+        entry.uid = uid
+        self._append({"made": _plain(entry.key), "uid": uid})
+
+    def gone(self, entry: Entry) -> None:
+        """Note that the object does not exist (any more)."""
+        if entry in self.entries:
+            self.entries.remove(entry)
+        self._append({"gone": _plain(entry.key)})
+
+    def close(self) -> None:
+        """Remove the file when nothing is left in it; otherwise it stays for `drill sweep`."""
+        if not self.entries:
+            self.path.unlink(missing_ok=True)
+
+    def _append(self, row: dict[str, Any]) -> None:
+        # Synced, since the file has to tell the truth after a power cut or SIGKILL too.
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _plain(value: ObjectKey | Reach) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__slots__}
+
+
+def read(path: Path) -> Journal | None:
+    """Read a journal back; None when it has no usable first line (killed while it was being written)."""
+    journal: Journal | None = None
+    for row in _rows(path):
+        if "run" in row:
+            journal = Journal(path, Reach(**row["run"]))
+        elif journal is None:
+            return None
+        elif "make" in row:
+            journal.entries.append(Entry(ObjectKey(**row["make"]), row.get("for", "")))
+        elif "made" in row:
+            for entry in journal.entries:
+                if entry.key == ObjectKey(**row["made"]):
+                    entry.uid = row["uid"]
+        elif "gone" in row:
+            gone = ObjectKey(**row["gone"])
+            journal.entries = [entry for entry in journal.entries if entry.key != gone]
+    return journal
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            # A line cut off by a kill is the last one; what it would have said did not happen yet.
+            with contextlib.suppress(json.JSONDecodeError):
+                yield json.loads(line)
+
+
+def all_journals() -> list[Journal]:
+    """Return every readable journal of the state folder, oldest first."""
+    folder = state_dir() / "journals"
+    found = (read(path) for path in sorted(folder.glob("*.jsonl")))
+    return [journal for journal in found if journal is not None]

@@ -1,0 +1,55 @@
+"""The live side of a drill: each observation goes to the file and into the state, and wakes whoever waits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+from harness.checks.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.model.timeline import Header, Observation
+    from harness.run.timeline_file import TimelineFile
+
+
+class Live:
+    """What is known of a running drill right now."""
+
+    def __init__(self, header: Header, file: TimelineFile, began: float) -> None:
+        """`began` is the monotonic clock's value that belongs to the header's `started_at`."""
+        self.header = header
+        self.state = State(header)
+        self.observations: list[Observation] = []
+        self._file = file
+        self._began = began
+        self._pulse = asyncio.Event()
+
+    def now(self) -> float:
+        """Return the seconds since the drill's time zero."""
+        return time.monotonic() - self._began
+
+    def observe(self, observation: Observation) -> None:
+        """Record an observation; the callback of recorder, subject and runner alike."""
+        self.observations.append(observation)
+        self._file.append(observation)
+        self.state.apply(observation)
+        self._pulse.set()
+
+    async def wait_for(self, holds: Callable[[dict[str, Any]], bool], seconds: float) -> bool:
+        """Wait until `holds(world)`; look again after every observation. False when `seconds` went by."""
+        deadline = time.monotonic() + seconds
+        while True:
+            # Cleared before looking, so that an observation made meanwhile is not slept through.
+            self._pulse.clear()
+            if holds(self.state.world()):
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._pulse.wait()

@@ -1,0 +1,33 @@
+"""A cluster of a run, shared by the drills that run on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.clusters.base import Cluster
+    from harness.run.journal import Journal
+    from harness.run.leftovers import Key, Listing
+    from harness.run.signals import Stop
+
+
+@dataclass(slots=True)
+class Place:
+    """Everything about the cluster that its drills have in common."""
+
+    cluster: Cluster
+    run: str
+    journal: Journal
+    before: Listing
+    """What was there before the run made anything."""
+    private: Path
+    """For tokens and raw logs: mode 0700, never part of a report."""
+    stop: Stop
+    keep: bool = False
+    namespaces: set[str] = field(default_factory=set)
+    """Of all drills of the run so far."""
+    shared: set[Key] = field(default_factory=set)
+    """Objects that stay until the last drill of the run is over."""

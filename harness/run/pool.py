@@ -1,0 +1,149 @@
+"""The clusters of a run: opened when the first drill needs one, shared by drills that need the same, closed at the end.
+
+A cluster is only shared by drills with the same key. A drill that needs two nodes never runs where three are, since a third
+node would let the control variant of a placement drill pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from harness import __version__
+from harness.clusters.select import open_cluster
+from harness.kube.client import KubeClient
+from harness.kube.errors import KubeError
+from harness.run.identity import slug
+from harness.run.journal import Journal, state_dir
+from harness.run.leftovers import list_everything
+from harness.run.place import Place
+from harness.run.shared import install_shared, remove_shared
+from harness.subjects.select import make_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from harness.clusters.base import Cluster
+    from harness.run.plan import Options, Plan
+    from harness.run.signals import Stop
+
+_DEFAULT_NODES: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What drills must have in common to share a cluster."""
+
+    nodes: int
+    subject: str
+
+
+def key_of(plan: Plan) -> Key:
+    """Return the key of the cluster that `plan` needs."""
+    nodes = plan.resolved.nodes
+    return Key(nodes.count or nodes.min or _DEFAULT_NODES, plan.subject)
+
+
+class Pool:
+    """The clusters of one run, as an async context manager."""
+
+    def __init__(
+        self, options: Options, run: str, stop: Stop, say: Callable[[str], None]
+    ) -> None:
+        self._options = options
+        self._run = run
+        self._stop = stop
+        self._say = say
+        self._stack = contextlib.AsyncExitStack()
+        self._places: dict[Key, Place] = {}
+        self._opening = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        await self._stack.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._stack.__aexit__(kind, error, traceback)
+
+    async def place(self, plan: Plan) -> Place:
+        """Return the cluster for `plan`, opened if need be.
+
+        Raises ClusterError, KubeError or SubjectError when it cannot be had.
+        """
+        async with self._opening:
+            key = key_of(plan)
+            if key not in self._places:
+                self._places[key] = await self._open(key)
+            return self._places[key]
+
+    async def _open(self, key: Key) -> Place:
+        cluster = await self._stack.enter_async_context(
+            open_cluster(
+                self._options.cluster,
+                nodes=key.nodes,
+                seed=self._options.seed,
+                binaries_source=self._options.binaries,
+                progress=self._say,
+            )
+        )
+        name = slug(cluster.facts.name)
+        private = state_dir() / "runs" / self._run / name
+        private.mkdir(parents=True, exist_ok=True)
+        private.chmod(0o700)
+        journal = Journal.open(self._run, name, cluster.kubeconfig, cluster.context)
+        if not self._options.keep:
+            self._stack.callback(_forget, private)
+        self._stack.push_async_callback(self._close, cluster, journal)
+        async with _client(cluster) as client:
+            crds = make_subject(key.subject).cluster_objects()
+            shared = await install_shared(client, journal, crds, self._run, cluster.facts.kind)
+            before = await list_everything(client)
+        return Place(
+            cluster=cluster,
+            run=self._run,
+            journal=journal,
+            before=before,
+            private=private,
+            stop=self._stop,
+            keep=self._options.keep,
+            shared=shared,
+        )
+
+    async def _close(self, cluster: Cluster, journal: Journal) -> None:
+        """Remove what the run's drills shared, and close the journal when nothing is left in it."""
+        if self._options.keep:
+            return
+        if cluster.facts.exclusive:
+            journal.entries.clear()  # they go with the cluster, a moment from now
+        elif journal.entries:
+            try:
+                async with _client(cluster) as client:
+                    for problem in await remove_shared(client, journal):
+                        self._say(problem)
+            except KubeError as error:
+                self._say(f"what the run's drills shared could not be removed: {error}")
+        journal.close()
+
+
+@contextlib.asynccontextmanager
+async def _client(cluster: Cluster):  # noqa: ANN202 - a context manager of KubeClient
+    agent = f"rollout-drill/{__version__}"
+    client = await KubeClient.connect(cluster.kubeconfig, cluster.context, user_agent=agent)
+    async with client:
+        yield client
+
+
+def _forget(private: os.PathLike[str]) -> None:
+    shutil.rmtree(private, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.dirname(private))  # noqa: PTH106, PTH120 - the run's folder, if this was its last cluster

@@ -1,0 +1,131 @@
+"""Removing what a run made: only what its journal says, newest first, each with a deadline of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from harness.kube.errors import Conflict, KubeError, NotFound
+from harness.kube.resource import Resource
+from harness.kube.watch import Changed, Listed, watch
+from harness.run.identity import RUN_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from harness.kube.client import KubeClient
+    from harness.run.journal import Entry, Journal
+
+GONE_WITHIN: Final = 60.0
+"""Seconds for one object to disappear: the namespace controller alone waits five, finalizers of a subject some more."""
+
+
+@dataclass(slots=True)
+class Removal:
+    """What became of a teardown."""
+
+    removed: dict[str, int] = field(default_factory=dict)
+    """Kind -> how many objects that the journal names are gone."""
+    problems: list[str] = field(default_factory=list)
+    """One sentence per object that could not be removed."""
+
+
+async def tear_down(
+    client: KubeClient,
+    journal: Journal,
+    *,
+    only: Collection[Entry] | None = None,
+    first_kinds: Sequence[str] = (),
+    within: float = GONE_WITHIN,
+) -> Removal:
+    """Remove the journal's objects (`only` these, when given), newest first; never raises for one that resists.
+
+    Objects of `first_kinds` (the rollout, whose finalizers need a living subject) go first. Objects inside a namespace that
+    the journal made go with that namespace.
+    """
+    removal = Removal()
+    entries = list(journal.entries if only is None else [e for e in journal.entries if e in only])
+    namespaces = {e.key.name for e in entries if e.key.plural == "namespaces"}
+    early = [e for e in reversed(entries) if e.key.kind in first_kinds]
+    inside = [e for e in entries if e.key.namespace in namespaces and e not in early]
+    late = [e for e in reversed(entries) if e not in early and e not in inside]
+    for entry in (*early, *late):
+        await _remove(client, journal, entry, removal, within)
+    still = {e.key.name for e in journal.entries if e.key.plural == "namespaces"}
+    _went_along(journal, [e for e in inside if e.key.namespace not in still], removal)
+    return removal
+
+
+def _went_along(journal: Journal, entries: Iterable[Entry], removal: Removal) -> None:
+    for entry in entries:
+        journal.gone(entry)
+        _count(removal, entry)
+
+
+def _count(removal: Removal, entry: Entry) -> None:
+    removal.removed[entry.key.kind] = removal.removed.get(entry.key.kind, 0) + 1
+
+
+async def _remove(
+    client: KubeClient, journal: Journal, entry: Entry, removal: Removal, within: float
+) -> None:
+    try:
+        async with asyncio.timeout(within):
+            if await _delete(client, entry, journal.reach.run):
+                await _until_gone(client, entry)
+        journal.gone(entry)
+        _count(removal, entry)
+    except TimeoutError:
+        removal.problems.append(f"{entry.key.label} is still there {within:g} s after its deletion")
+    except KubeError as error:
+        removal.problems.append(f"{entry.key.label} could not be removed: {error}")
+
+
+def _resource(entry: Entry) -> Resource:
+    key = entry.key
+    return Resource(key.group, key.version, key.plural, key.kind, key.namespace is not None)
+
+
+async def _delete(client: KubeClient, entry: Entry, run: str) -> bool:
+    """Ask for the deletion; False when there is nothing of ours to delete."""
+    key = entry.key
+    resource = _resource(entry)
+    try:
+        found = await client.get(resource, key.name, key.namespace)
+        uid = str(found["metadata"]["uid"])
+        ours = (found["metadata"].get("labels") or {}).get(RUN_LABEL) == run
+        # Without a UID the run was killed while creating it; then only our label makes it ours.
+        if (entry.uid and entry.uid != uid) or (not entry.uid and not ours):
+            return False
+        await client.delete(resource, key.name, key.namespace, uid=uid)
+    except NotFound:
+        return False
+    except Conflict:
+        return False  # the UID precondition: somebody made another object of that name meanwhile
+    entry.uid = entry.uid or uid
+    return True
+
+
+async def _until_gone(client: KubeClient, entry: Entry) -> None:
+    key = entry.key
+    selector = f"metadata.name={key.name}"
+    stream = watch(client, _resource(entry), key.namespace, field_selector=selector)
+    try:
+        async for event in stream:
+            match event:
+                case Listed(items=items) if not any(_same(entry, item) for item in items):
+                    return
+                case Changed(type="DELETED", object=obj) if _same(entry, obj):
+                    return
+                case _:
+                    pass
+    except NotFound:
+        return  # the type itself is gone (its CRD)
+    finally:
+        await stream.aclose()
+
+
+def _same(entry: Entry, obj: dict[str, object]) -> bool:
+    metadata = obj.get("metadata")
+    return isinstance(metadata, dict) and metadata.get("uid") == entry.uid

@@ -1,0 +1,49 @@
+"""`patch`: change an object the way a user's new revision does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.run.identity import FIELD_MANAGER
+from harness.run.objects import RefusedError
+
+if TYPE_CHECKING:
+    from harness.kube.resource import Resource
+    from harness.model.scenario import PatchStep, TemplatePatch
+    from harness.run.verbs.context import Context
+
+
+async def act(context: Context, action: PatchStep) -> None:
+    """Send one merge patch; the subject sees one change."""
+    resource, name = await context.resolve(action.target)
+    if action.template is not None:
+        patch = await _template_patch(context, resource, name, action.template)
+    else:
+        patch = dict(action.merge or {})
+    await context.client.patch(
+        resource, name, context.namespace, patch, field_manager=FIELD_MANAGER
+    )
+
+
+async def _template_patch(
+    context: Context, resource: Resource, name: str, change: TemplatePatch
+) -> dict[str, Any]:
+    template: dict[str, Any] = {}
+    metadata = {
+        key: dict(given)
+        for key, given in (("annotations", change.annotations), ("labels", change.labels))
+        if given
+    }
+    if metadata:
+        template["metadata"] = metadata
+    if change.image:
+        obj = await context.client.get(resource, name, context.namespace)
+        try:
+            containers = obj["spec"]["template"]["spec"]["containers"]
+        except KeyError:
+            msg = f"{resource.kind} {name} has no pod template whose image could be changed"
+            raise RefusedError(msg) from None
+        # A merge patch replaces lists whole, so the other containers and every unknown field go along as they were read.
+        first = {**containers[0], "image": change.image}
+        template["spec"] = {"containers": [first, *containers[1:]]}
+    return {"spec": {"template": template}}

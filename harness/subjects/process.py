@@ -1,0 +1,126 @@
+"""A subject's process: started with its log in a file, watched, and dead when the harness is dead."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Final
+
+from harness.subjects.base import SubjectError, SubjectEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+STOP_GRACE: Final = 5.0
+"""Seconds between SIGTERM and SIGKILL."""
+REFUSING_PROXY: Final = "http://127.0.0.1:9"
+"""Nothing listens on the discard port, so what a subject sends to a simulated pod's address is refused on this machine."""
+_PR_SET_PDEATHSIG: Final = 1
+_LINE_LIMIT: Final = 1 << 20
+
+
+def fenced_environment() -> dict[str, str]:
+    """Return an environment in which nothing but loopback can be reached over HTTP, and no kubeconfig is found by chance."""
+    kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and k != "KUBECONFIG"}
+    loopback = "127.0.0.1,localhost,::1"
+    return {
+        **kept,
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), REFUSING_PROXY),
+        **dict.fromkeys(("NO_PROXY", "no_proxy"), loopback),
+    }
+
+
+def _die_with_parent() -> None:
+    # Runs between fork and exec: only async-signal-safe work, no imports, no allocation worth speaking of.
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+class SubjectProcess:
+    """One subject as a child process of the harness."""
+
+    def __init__(
+        self,
+        name: str,
+        notify: Callable[[SubjectEvent, str], None],
+        on_line: Callable[[bytes], None],
+    ) -> None:
+        self._name = name
+        self._notify = notify
+        self._on_line = on_line
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._ending: SubjectEvent | None = None
+
+    async def spawn(self, argv: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        """Start the process; each line of its output is appended to `log` and handed to `on_line`.
+
+        Raises SubjectError when the program cannot be executed.
+        """
+        self._ending = None
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                limit=_LINE_LIMIT,
+                env=dict(environment),
+                # A Ctrl-C in the terminal is for the harness: the subject lives until finalizers are done.
+                start_new_session=True,
+                preexec_fn=_die_with_parent if _LIBC else None,
+            )
+        except OSError as error:
+            msg = f"{self._name} cannot be started: {argv[0]}: {error.strerror}"
+            raise SubjectError(msg) from error
+        self._reader = asyncio.create_task(self._read(self._process, log))
+
+    async def _read(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        assert process.stdout is not None  # noqa: S101 - asked for with PIPE above
+        with log.open("ab") as sink:
+            while True:
+                try:
+                    line = await process.stdout.readline()
+                except ValueError:  # a line beyond the limit; asyncio drops what it held of it
+                    continue
+                if not line:
+                    break
+                sink.write(line)
+                sink.flush()
+                self._on_line(line)
+        code = await process.wait()
+        self._notify(self._ending or "exited", f"exit status {code}")
+
+    async def exited(self) -> None:
+        """Wait until the process ended and its output is read to the end."""
+        if self._reader is not None:
+            await asyncio.shield(self._reader)
+
+    async def stop(self) -> None:
+        """SIGTERM, then SIGKILL after `STOP_GRACE` seconds."""
+        await self._end("stopped", signal.SIGTERM)
+
+    async def kill(self) -> None:
+        """SIGKILL."""
+        await self._end("killed", signal.SIGKILL)
+
+    async def _end(self, ending: SubjectEvent, number: signal.Signals) -> None:
+        if self._process is None or self._process.returncode is not None:
+            return
+        self._ending = ending
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+        try:
+            await asyncio.wait_for(self._process.wait(), STOP_GRACE)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        await self.exited()
