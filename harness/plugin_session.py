@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from harness.model.report import DrillReport
     from harness.model.scenario import Resolved
-    from harness.scenario.load import Loaded
+    from harness.scenario.loaded import Loaded
 
 
 def collect(config: pytest.Config, names: list[str] | None = None) -> list[Plan]:
@@ -38,11 +38,7 @@ def collect(config: pytest.Config, names: list[str] | None = None) -> list[Plan]
     """
     folders = [Path(folder) for folder in config.getoption("--drill-scenarios")]
     try:
-        return [
-            _plan(config, loaded, resolved)
-            for loaded in select(names or [], folders)
-            for resolved in loaded.resolve()
-        ]
+        return [_plan(config, *chosen) for chosen in select(names or [], folders)]
     except ScenarioError as error:
         raise pytest.UsageError(str(error)) from error
 
@@ -82,9 +78,12 @@ class DrillRunner:
     ) -> DrillReport:
         """Run one variant of a scenario (by name or path) and return its report, whatever the verdict is."""
         folders = [Path(folder) for folder in self._config.getoption("--drill-scenarios")]
-        (loaded,) = select([scenario], folders)
-        (resolved,) = loaded.resolve(variant, dict(sets or {}))
-        return self.run_plan(_plan(self._config, loaded, resolved))
+        chosen = select([scenario], folders, [variant] if variant else [], sets)
+        if len(chosen) != 1:
+            names = ", ".join(resolved.variant for _, resolved in chosen)
+            msg = f"{scenario} has several variants ({names}); name one with variant="
+            raise ValueError(msg)
+        return self.run_plan(_plan(self._config, *chosen[0]))
 
     def run_plan(self, plan: Plan) -> DrillReport:
         """Run one plan; a signal ends the session after the drill has removed what it made."""

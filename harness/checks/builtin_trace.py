@@ -53,10 +53,18 @@ def _times(count: int) -> str:
     return "at" if count == 1 else f"{count} times, first at"
 
 
-def left(timeline: Timeline, *, began: bool) -> Left:
-    """Return what the drill left, from the listing after teardown. `began`: whether it ever got to make anything."""
+def left(timeline: Timeline, *, began: bool, lost: bool) -> Left:
+    """Return what the drill left, from the listing after teardown.
+
+    Args:
+        timeline: The recording.
+        began: Whether the drill ever got to make anything.
+        lost: Whether the recording just stops, so that no listing will ever come.
+    """
     listings = timeline.of(Leftovers)
     if not listings:
+        if began and lost:
+            return Left("unlisted", error="the recording ends before teardown was over")
         return Left("pending" if began else "nothing-made")
     last = listings[-1]
     return Left(
@@ -92,7 +100,7 @@ def nothing_left(found: Left) -> Finding | None:
         outcome = Outcome.PASS
         evidence = (
             f"{found.kinds_listed} resource types listed after teardown, which removed "
-            f"{removed} objects in {span(found.seconds)}"
+            f"{removed} {'object' if removed == 1 else 'objects'} in {span(found.seconds)}"
         )
     return Finding(NOTHING_LEFT, title, outcome, evidence, builtin=True)
 

@@ -106,10 +106,6 @@ class Expression:
         result = self.evaluate(sample_world(dict(values or {})))
         return [Finding(0, result.reason)] if isinstance(result, Unknown) else []
 
-    def unknown_fields(self, values: Mapping[str, Any] | None = None) -> list[Finding]:
-        """Return the same as `findings`."""
-        return self.findings(values)
-
     @staticmethod
     def _narrow(program: cel.Program, tree: Node | None) -> Usage:
         """Return which part of the world is needed.

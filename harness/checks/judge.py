@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
-from typing import TYPE_CHECKING, Final
+import datetime as dt
+from typing import TYPE_CHECKING, Final, Protocol
 
 from harness.checks import builtin_steps, builtin_trace
 from harness.checks.builtin_settled import SettleWatch
@@ -28,11 +28,18 @@ from harness.model.timeline import Missing, Precondition, StepState
 
 if TYPE_CHECKING:
     from harness.checks.windows import Schedule
-    from harness.model.report import Finding, Recorded, Verdict
-    from harness.model.timeline import Header, Timeline
+    from harness.model.report import Finding, Verdict
+    from harness.model.timeline import Header, Observation, Timeline
 
 VERDICT: Final = "verdict"
 """What a done-when line names to ask for a result, whatever it is."""
+
+
+class _Observer(Protocol):
+    """Whoever watches a recording being replayed."""
+
+    def observe(self, index: int, observation: Observation, state: State, /) -> None:
+        """Look at the state right after an observation."""
 
 
 class _Replay:
@@ -47,13 +54,21 @@ class _Replay:
         self.settled = SettleWatch(self.plan, kind)
         self.deadlocks = DeadlockWatch()
         self.checks = [Evaluation(Statement.of(c, kind), self.plan) for c in scenario.checks]
-        observers = [self.phases, self.records, self.settled, self.deadlocks, *self.checks]
+        observers: list[_Observer] = [
+            self.phases,
+            self.records,
+            self.settled,
+            self.deadlocks,
+            *self.checks,
+        ]
         for index, observation in enumerate(timeline.observations[: self.plan.over + 1]):
             self.state.apply(observation)
             for observer in observers:
                 observer.observe(index, observation, self.state)
-        for finisher in (self.phases, self.deadlocks, *self.checks):
-            finisher.finish(self.state)
+        self.phases.finish(self.state)
+        self.deadlocks.finish(self.state)
+        for check in self.checks:
+            check.finish(self.state)
 
 
 def judge(timeline: Timeline) -> DrillReport:
@@ -63,7 +78,7 @@ def judge(timeline: Timeline) -> DrillReport:
     replay = _Replay(timeline, scenario)
     recorded = replay.records.entries()
     began = bool(timeline.of(StepState))
-    left = builtin_trace.left(timeline, began=began)
+    left = builtin_trace.left(timeline, began=began, lost=replay.plan.lost)
     findings = _expected(_findings(timeline, scenario, replay, began=began), scenario)
     nothing_left = builtin_trace.nothing_left(left)
     if nothing_left is not None:
@@ -187,8 +202,10 @@ def _environment(header: Header) -> EnvironmentFacts:
 def _later(started_at: str, seconds: float) -> str:
     """Return a time of day some seconds after another, in UTC, or an empty text if the first is unreadable."""
     try:
-        start = datetime.datetime.fromisoformat(started_at)
+        start = dt.datetime.fromisoformat(started_at)
     except ValueError:
         return ""
-    end = start + datetime.timedelta(seconds=int(seconds))
-    return end.astimezone(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    if start.tzinfo is None:
+        start = start.replace(tzinfo=dt.UTC)
+    end = start + dt.timedelta(seconds=int(seconds))
+    return end.astimezone(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

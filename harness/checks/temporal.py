@@ -86,9 +86,9 @@ class Evaluation:
     def _look(self, t: float, state: State) -> World | None:
         """Evaluate, unless nothing that matters has changed; return the world if it was read."""
         state.facts()
-        if self._value is not None and state.version == self._version:
-            if not self.statement.clocked:
-                return None
+        same = self._value is not None and state.version == self._version
+        if same and not self.statement.clocked:
+            return None
         self._version = state.version
         world = state.world(t)
         self._last = world
@@ -114,9 +114,10 @@ class Evaluation:
                 world = world or self._last
         if self._follower is not None and world is not None:
             self._follower.look(t, world)
-        if self.statement.check.kind == "eventually" and self.true_at is None:
-            if t - self._run >= self.statement.check.hold_for:
-                self.true_at = self._run
+        # For `eventually` a run may be long enough before it ends.
+        long_enough = t - self._run >= self.statement.check.hold_for
+        if self._follower is None and self.true_at is None and long_enough:
+            self.true_at = self._run
 
     def _close(self, t: float) -> None:
         self._stop(t, ended=None)
@@ -135,7 +136,7 @@ class Evaluation:
             if self._follower is not None:
                 self._follower.end(ended)
                 self.witnesses += self._follower.witnesses()
-                self.extra += self._follower.extra
+                self.extra += len(self._follower.extra)
         self.longest = max(self.longest, lasted)
         self._run = None
         self._follower = None

@@ -72,7 +72,7 @@ def verdict(case: Case) -> Verdict:
         outcome=worst(f.outcome for f in case.judged),
         as_expected=as_expected,
         control=bool(case.expected_failures),
-        sentence=_sentence(case, as_expected=as_expected),
+        sentence=_sentence(case),
         exit_code=_exit_code(case, as_expected=as_expected),
         final_phase=phase,
         took=took,
@@ -93,8 +93,8 @@ def _exit_code(case: Case, *, as_expected: bool) -> ExitCode:
     return ExitCode.UNDECIDED
 
 
-def _sentence(case: Case, *, as_expected: bool) -> str:
-    text = _about_the_drill(case, as_expected=as_expected)
+def _sentence(case: Case) -> str:
+    text = _about_the_drill(case)
     if case.left.state == "pending":
         return f"{text} Teardown is in progress."
     if case.left.items:
@@ -106,7 +106,7 @@ def _sentence(case: Case, *, as_expected: bool) -> str:
     return text
 
 
-def _about_the_drill(case: Case, *, as_expected: bool) -> str:
+def _about_the_drill(case: Case) -> str:
     if case.interrupted is not None:
         text = case.interrupted.evidence
         seen = f"; seen before: {_each(case.unexpected)}" if case.unexpected else ""
@@ -115,10 +115,8 @@ def _about_the_drill(case: Case, *, as_expected: bool) -> str:
         return f"Error: {_each(errors)}."
     if case.unexpected or case.toothless:
         return _failed(case)
-    if unsupported := case.of(Outcome.UNSUPPORTED):
-        return f"Unsupported: {'; '.join(f.evidence for f in unsupported)}."
-    if unknown := case.of(Outcome.UNKNOWN):
-        return f"Unknown: {_each(unknown)}."
+    if undecided := [*case.of(Outcome.UNKNOWN), *case.of(Outcome.UNSUPPORTED)]:
+        return f"{undecided[0].outcome.capitalize()}: {_each(undecided)}."
     if case.expected_failures:
         behaved = _each(case.of(Outcome.FAIL), "failed ")
         return f"As expected for this control: {behaved}; {_ending(case)}."
@@ -143,7 +141,9 @@ def _clean(case: Case) -> str:
     titles = [f.title for f in case.findings if not f.builtin and f.outcome is Outcome.PASS]
     said = [_lower(title) for title in titles[:_SHOWN]]
     said += [
-        f"{entry.title} is unchanged" for entry in case.recorded if entry.change == "unchanged"
+        f"{_lower(entry.title)} is unchanged"
+        for entry in case.recorded
+        if entry.change == "unchanged"
     ]
     if len(titles) > _SHOWN:
         said.append(f"{len(titles) - _SHOWN} more checks passed")
@@ -161,9 +161,21 @@ def _ending(case: Case) -> str:
 
 
 def _each(findings: list[Finding], verb: str = "") -> str:
-    shown = [f"{f.id} {verb}({f.evidence.rstrip('.')})" for f in findings[:_SHOWN]]
+    shown = [f"{f.id} {verb}({_brief(f)})" for f in findings[:_SHOWN]]
     more = len(findings) - _SHOWN
     return "; ".join([*shown, f"{more} more checks"] if more > 0 else shown)
+
+
+def _brief(finding: Finding) -> str:
+    """Return a finding's evidence as short as one sentence bears: its first witness, and the first sentence of its message."""
+    text = finding.evidence
+    if finding.witnesses:
+        first = finding.witnesses[0]
+        text = first.text.replace(first.message, first.message.split(". ", 1)[0])
+        more = len(finding.witnesses) - 1
+        text += f"; and {more} more" if more else ""
+    kinds = "".join(f"{note.kind}: " for note in finding.notes)
+    return kinds + text.rstrip(".")
 
 
 def _lower(title: str) -> str:

@@ -5,7 +5,7 @@ Positions are indices into the observations, not times: two observations may bea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from harness.model.timeline import (
@@ -19,7 +19,7 @@ from harness.model.timeline import (
 
 if TYPE_CHECKING:
     from harness.model.resolved import Check, Resolved
-    from harness.model.timeline import Timeline
+    from harness.model.timeline import Observation, Timeline
 
 _ENDED_BADLY: Final = frozenset({"timed-out", "failed"})
 
@@ -67,6 +67,8 @@ class Schedule:
     cut: str
     """Why observation ended before the drill did; empty if it ended in good order (a step that timed out included)."""
     gaps: tuple[Gap, ...]
+    lost: bool = False
+    """Whether the recording just stops, so that nothing is known of what came after."""
 
     def window(self, check: Check) -> Window | str:
         """Return the window of a check, or why it never opened."""
@@ -87,59 +89,80 @@ class Schedule:
         return Window(first, last)
 
 
-def schedule(timeline: Timeline, scenario: Resolved) -> Schedule:
-    """Find the milestones of a recording."""
-    held: dict[str, int] = {}
+@dataclass(slots=True)
+class _Marks:
+    """Positions noted while the observations are gone through once."""
+
+    held: dict[str, int] = field(default_factory=dict)
     begun: int | None = None
     bad: int | None = None
-    settle_begin: int | None = None
-    settle_end: int | None = None
+    settle: dict[str, int] = field(default_factory=dict)
     stopped: tuple[int, str] | None = None
     teardown: int | None = None
-    gaps: list[Gap] = []
+    gaps: list[Gap] = field(default_factory=list)
+
+    def note(self, index: int, seen: Observation) -> None:
+        """Note an observation, if it is a milestone."""
+        match seen:
+            case StepState():
+                self._note_step(index, seen)
+            case Settled():
+                self.settle[seen.state] = index
+            case Interrupted():
+                self.stopped = self.stopped or (
+                    index,
+                    f"the drill was interrupted by {seen.signal}",
+                )
+            case HarnessError():
+                self.stopped = self.stopped or (index, "the harness or the cluster failed")
+            case Leftovers() if self.teardown is None:
+                self.teardown = index
+            case WatchState(state="gap"):
+                since = seen.t if seen.since is None else seen.since
+                self.gaps.append(Gap(seen.kind, since, seen.t, seen.reason))
+
+    def _note_step(self, index: int, seen: StepState) -> None:
+        if seen.state == "started" and self.begun is None:
+            self.begun = index
+        elif seen.state == "held":
+            self.held[seen.step] = index
+        elif seen.state in _ENDED_BADLY and self.bad is None:
+            self.bad = index
+
+    def over(self, last: int, scenario: Resolved, *, truncated: bool) -> tuple[int, str, bool]:
+        """Return the position at which observation ended, why that was too early, and whether the rest is simply missing."""
+        if "end" in self.settle:
+            return self.settle["end"], "", False
+        if self.stopped is not None and (self.bad is None or self.stopped[0] < self.bad):
+            return *self.stopped, False
+        if self.bad is not None:
+            return self.bad, "", False
+        if self.done(scenario) and not scenario.settle:
+            return max(self.held.values()), "", False
+        rest = last if self.teardown is None else self.teardown - 1
+        cut = "the recording breaks off" if truncated else "the recording ends before the drill did"
+        return rest, cut, True
+
+    def done(self, scenario: Resolved) -> bool:
+        """Whether every step was completed."""
+        return bool(scenario.steps) and all(step.name in self.held for step in scenario.steps)
+
+
+def schedule(timeline: Timeline, scenario: Resolved) -> Schedule:
+    """Find the milestones of a recording."""
+    marks = _Marks()
     for index, seen in enumerate(timeline.observations):
-        if isinstance(seen, StepState):
-            if seen.state == "started" and begun is None:
-                begun = index
-            elif seen.state == "held":
-                held[seen.step] = index
-            elif seen.state in _ENDED_BADLY and bad is None:
-                bad = index
-        elif isinstance(seen, Settled):
-            if seen.state == "begin":
-                settle_begin = index
-            else:
-                settle_end = index
-        elif isinstance(seen, Interrupted):
-            stopped = stopped or (index, f"the drill was interrupted by {seen.signal}")
-        elif isinstance(seen, HarnessError):
-            stopped = stopped or (index, "the harness or the cluster failed")
-        elif isinstance(seen, Leftovers):
-            teardown = index if teardown is None else teardown
-        elif isinstance(seen, WatchState) and seen.state == "gap":
-            since = seen.t if seen.since is None else seen.since
-            gaps.append(Gap(seen.kind, since, seen.t, seen.reason))
+        marks.note(index, seen)
     last = len(timeline.observations) - 1
-    done = bool(scenario.steps) and all(step.name in held for step in scenario.steps)
-    over, cut = last if teardown is None else teardown - 1, ""
-    if settle_end is not None:
-        over = settle_end
-    elif stopped is not None and (bad is None or stopped[0] < bad):
-        over, cut = stopped
-    elif bad is not None:
-        over = bad
-    elif done and not scenario.settle:
-        over = max(held.values())
-    elif timeline.truncated:
-        cut = "the recording breaks off"
-    else:
-        cut = "the recording ends before the drill did"
+    over, cut, lost = marks.over(last, scenario, truncated=timeline.truncated)
     end = over
-    if settle_begin is not None:
-        end = settle_begin
-    elif done:
-        end = max(held.values())
+    if "begin" in marks.settle:
+        end = marks.settle["begin"]
+    elif marks.done(scenario):
+        end = max(marks.held.values())
     settle = None
-    if settle_begin is not None and settle_end is not None:
-        settle = settle_begin, settle_end
-    return Schedule(held, begun or 0, end, settle, over, cut, tuple(gaps))
+    if {"begin", "end"} <= marks.settle.keys():
+        settle = marks.settle["begin"], marks.settle["end"]
+    return Schedule(
+        marks.held, marks.begun or 0, end, settle, over, cut, tuple(marks.gaps), lost=lost
+    )

@@ -89,7 +89,7 @@ class Follower:
     statement: Statement
     change_at: float | None = None
     _followed: dict[Key, _Followed] = field(default_factory=dict)
-    extra: int = 0
+    extra: set[Key] = field(default_factory=set)
     """Witnesses beyond the limit."""
 
     def look(self, t: float, world: World) -> None:
@@ -110,7 +110,7 @@ class Follower:
         known = self._followed.get(key)
         if known is None:
             if len(self._followed) >= MAX_WITNESSES:
-                self.extra += 1
+                self.extra.add(key)
                 return
             self._followed[key] = _Followed(*self._describe(key, element, world, t))
             return

@@ -104,6 +104,19 @@ def logs(
 
 
 @app.command()
+def build(
+    *,
+    binaries: o.Binaries = "auto",
+) -> int:
+    """Get the control plane's programs into the cache, so that later runs find them there."""
+    from harness.clusters.embedded.binaries import resolve
+
+    found = resolve(binaries, progress())
+    typer.echo(f"the control plane's programs are in {found.kube_apiserver.parent}")
+    return ExitCode.OK
+
+
+@app.command()
 def prove(name: Name) -> int:
     """Prove that namespaces and owned objects really go there (a plane without its controllers would never end a drill)."""
     from harness.clusters.embedded.cluster import find

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from harness.cli.errors import UsageProblemError
-from harness.cli.voice import verdict_line
 
 
 def register(app: typer.Typer) -> None:
@@ -25,13 +24,15 @@ def judge(
         typer.Option("--out", metavar="DIR", help="Write report.md, report.json and junit.xml there."),
     ] = None,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the whole report instead of the verdict's line.")
+        bool, typer.Option("--markdown", help="Print the whole report instead of a summary.")
     ] = False,
 ) -> int:
     """Judge a recording again; the same recording always gets the same report."""
     from harness.checks.judge import judge as judge_timeline
     from harness.model.timeline import TimelineError, parse
-    from harness.report.markdown import render_drill
+    from harness.model.report import RunReport
+    from harness.report.markdown import markdown as render
+    from harness.report.summary import summary
     from harness.run.artefacts import write_drill
 
     try:
@@ -45,5 +46,6 @@ def judge(
         raise UsageProblemError(msg) from error
     if out is not None:
         write_drill(out, report)
-    typer.echo(render_drill(report) if markdown else verdict_line(report))
+    text = render(report) if markdown else summary(RunReport(report.run_id, (report,)))
+    typer.echo(text, nl=False)
     return report.verdict.exit_code

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from harness import __version__
 from harness.cli import cluster, evaluate, run, scenarios, sweep
@@ -65,15 +65,15 @@ def _run(arguments: Sequence[str] | None) -> int:
     from harness.subjects.base import SubjectError
 
     try:
-        # Not standalone: click's own codes (2 for usage) mean other things here.
+        # Not standalone: the library's own codes (2 for usage) mean other things here.
         result = app(arguments, standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        typer.echo(error.format_message())
-        return ExitCode.OK
-    except click.ClickException as error:
-        error.show()
+    except TyperException as error:
+        show = getattr(error, "show", None)
+        if show is None:  # Abort and Exit have nothing to show
+            return ExitCode.INTERRUPTED
+        show()
         return ExitCode.USAGE
-    except (click.Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
     except (ScenarioError, TimelineError, UsageProblemError) as error:

@@ -11,16 +11,17 @@ import typer
 
 from harness.cli import options as o
 from harness.cli.errors import UsageProblemError
-from harness.cli.selection import parse_sets, select
-from harness.cli.voice import progress, verdict_line
+from harness.cli.selection import parse_sets, select, variants_of
+from harness.cli.voice import progress
 from harness.model.outcome import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.model.scenario import Resolved
     from harness.run.plan import Options, Plan
     from harness.run.session import Session
-    from harness.scenario.load import Loaded
+    from harness.scenario.loaded import Loaded
 
 
 def register(app: typer.Typer) -> None:
@@ -76,10 +77,13 @@ def run(
     if rendered is not None:
         from harness.scenario.adopt import scenario_from
 
-        loaded = [scenario_from(rendered, change=change)]
+        adopted = scenario_from(rendered, change=change)
+        for note in adopted.notes:
+            typer.echo(note, err=True)
+        chosen = [(adopted, drill) for drill in variants_of(adopted, variant or [], given)]
     else:
-        loaded = select(names or [], scenarios or [])
-    plans = _plans(loaded, variant or [], given, cluster, subject, rendered)
+        chosen = select(names or [], scenarios or [], variant or [], given)
+    plans = _plans(chosen, given, cluster, subject, rendered)
     if not plans:
         typer.echo("nothing selected", err=True)
         return ExitCode.NOTHING_SELECTED
@@ -87,44 +91,50 @@ def run(
 
 
 def _plans(
-    loaded: Sequence[Loaded],
-    variants: Sequence[str],
+    chosen: Sequence[tuple[Loaded, Resolved]],
     sets: Mapping[str, str],
     cluster: str,
     subject: str,
     rendered: Path | None,
 ) -> list[Plan]:
+    from harness.clusters.base import ClusterError
+    from harness.clusters.select import parse
     from harness.run.plan import Plan
-    from harness.scenario.manifests import render
+    from harness.subjects.base import SubjectError
     from harness.subjects.select import make_subject
 
-    make_subject(subject)  # an unknown one is an error before anything is made
+    try:
+        make_subject(subject)
+        parse(cluster)
+    except (ClusterError, SubjectError) as error:
+        raise UsageProblemError(str(error)) from error
     plans: list[Plan] = []
-    for scenario in loaded:
-        for resolved in scenario.resolve_all(variants, sets):
-            # Rendered once now, so that a broken template is an error before a cluster is made.
-            render(resolved, scenario.folder, {"namespace": "drill", "run": "check"})
-            source = ["-f", str(rendered)] if rendered else [resolved.name]
-            chosen = ["--variant", resolved.variant] if not rendered else []
-            told = [part for key, value in sets.items() for part in ("--set", f"{key}={value}")]
-            line = ["drill", "run", *source, *chosen, *told, "--subject", subject, "--cluster", cluster]
-            plans.append(Plan(resolved, scenario.folder, subject, cluster, shlex.join(line)))
+    for loaded, resolved in chosen:
+        source = ["-f", str(rendered)] if rendered else [resolved.name]
+        variant = [] if rendered else ["--variant", resolved.variant]
+        told = [part for key, value in sets.items() for part in ("--set", f"{key}={value}")]
+        line = ["drill", "run", *source, *variant, *told, "--subject", subject, "--cluster", cluster]
+        plans.append(Plan(resolved, loaded.folder, subject, cluster, shlex.join(line)))
     return plans
 
 
 def _carry_out(plans: Sequence[Plan], *, out: Path | None, **kwargs: object) -> int:
+    from harness.report.summary import summary
+    from harness.run.artefacts import REPORT
     from harness.run.identity import run_id
     from harness.run.plan import Options
 
+    if out is not None and (out / REPORT).exists():
+        msg = f"--out {out}: holds the report of another run; choose another folder"
+        raise UsageProblemError(msg)
     run = run_id()
     options = Options(out=out or Path("drill-reports") / run, **kwargs)  # type: ignore[arg-type]
     session = asyncio.run(_session(plans, options, run))
     for error in session.errors:
         typer.echo(f"error: {error}", err=True)
-    for report in session.report.drills:
-        typer.echo(verdict_line(report))
     if session.report.drills:
-        typer.echo(f"report: {options.out / 'report.md'}")
+        typer.echo(summary(session.report), nl=False)
+        typer.echo(f"report: {options.out / REPORT}")
     return session.exit_code
 
 

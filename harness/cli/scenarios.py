@@ -29,8 +29,7 @@ def list_(
 
     rows = [
         (loaded.name, resolved.variant, "control" if resolved.control else "", loaded.question)
-        for loaded in select([], scenarios or [])
-        for resolved in loaded.resolve()
+        for loaded, resolved in select([], scenarios or [])
     ]
     if not rows:
         typer.echo("there is no scenario", err=True)
@@ -48,10 +47,10 @@ def lint(
     scenarios: o.Scenarios = None,
 ) -> int:
     """Check scenarios without a cluster: every problem at once, with file, line, field and what is allowed."""
-    from harness.scenario.catalogue import paths as known
+    from harness.scenario.catalogue import entries
     from harness.scenario.lint import lint as check
 
-    files = list(paths or []) or known([Path(folder) for folder in scenarios or []])
+    files = list(paths or []) or [entry.file for entry in entries(scenarios or [])]
     problems = [problem for path in files for problem in check(path)]
     for problem in problems:
         typer.echo(str(problem), err=True)
@@ -69,11 +68,10 @@ def render(
     scenarios: o.Scenarios = None,
 ) -> int:
     """Print the manifests of a scenario's variants as they would be applied."""
-    from harness.scenario.manifests import render_yaml
+    from harness.scenario.dump import render_yaml
 
     given = parse_sets(sets or [])
-    (loaded,) = select([name], scenarios or [])
-    for resolved in loaded.resolve_all(variant or [], given):
+    for loaded, resolved in select([name], scenarios or [], variant or [], given):
         typer.echo(render_yaml(resolved, loaded.folder), nl=False)
     return ExitCode.OK
 

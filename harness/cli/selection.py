@@ -8,19 +8,44 @@ from typing import TYPE_CHECKING
 from harness.cli.errors import UsageProblemError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from harness.scenario.load import Loaded
+    from harness.model.scenario import Resolved
+    from harness.scenario.loaded import Loaded
 
 
-def select(names: Sequence[str], folders: Sequence[Path]) -> list[Loaded]:
-    """Return the scenarios called `names` (all, when there are none), from the known folders and `folders`.
+def select(
+    names: Sequence[str],
+    folders: Sequence[Path],
+    variants: Sequence[str] = (),
+    sets: Mapping[str, str] | None = None,
+) -> list[tuple[Loaded, Resolved]]:
+    """Return the drills of the scenarios called `names` (all, when there are none), of all variants or of `variants`.
 
-    Raises ScenarioError for a scenario that is unknown or broken.
+    A name may carry its variant, as in `node-spread-blue-green[with-key]`. Raises ScenarioError for a scenario that is unknown or
+    broken, an unknown variant, or a value that does not fit.
     """
-    from harness.scenario.catalogue import find
+    from harness.scenario.catalogue import find, split
 
-    return find(list(names), [Path(folder) for folder in folders])
+    own = [split(name) for name in names]
+    loaded = find([name for name, _ in own], [Path(folder) for folder in folders])
+    wanted: dict[str, list[str]] = {}
+    for (_, variant), scenario in zip(own, loaded, strict=False):
+        if variant is not None:
+            wanted.setdefault(scenario.name, []).append(variant)
+    return [
+        (scenario, drill)
+        for scenario in loaded
+        for drill in variants_of(scenario, wanted.get(scenario.name, variants), sets)
+    ]
+
+
+def variants_of(
+    loaded: Loaded, variants: Sequence[str], sets: Mapping[str, str] | None = None
+) -> list[Resolved]:
+    """Return the drills of one scenario, of all variants when none is named; each once."""
+    chosen = [drill for v in (variants or [None]) for drill in loaded.resolve(v, sets)]
+    return list({drill.id: drill for drill in chosen}.values())
 
 
 def parse_sets(sets: Sequence[str]) -> dict[str, str]:

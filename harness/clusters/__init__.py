@@ -1,1 +1,1 @@
-
+"""Where drills run: embedded clusters, and clusters that exist already."""

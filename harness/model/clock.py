@@ -24,10 +24,10 @@ def moment(t: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """Return a length of time: `0.4 s`, `6 min 12 s` or `1 h 2 min`."""
+    """Return a length of time: `0.4 s`, `6 min 12 s` or `1 h 2 min`; from a minute on rounded down, as moments are."""
     if seconds < _MINUTE - 0.05:
         return f"{max(seconds, 0.0):.1f} s"
-    whole = round(seconds)
+    whole = int(seconds + 0.05)
     hours, rest = divmod(whole, _HOUR)
     minutes, rest = divmod(rest, _MINUTE)
     if hours:

@@ -268,10 +268,8 @@ class RunReport:
 def _plain(value: object) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _plain_dict(value)
-    if isinstance(value, Outcome):
-        return str(value)
-    if isinstance(value, ExitCode):
-        return int(value)
+    if isinstance(value, Outcome | ExitCode):
+        return value.value
     if isinstance(value, float):
         return round(value, 3)
     if isinstance(value, Mapping):

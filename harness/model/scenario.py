@@ -145,6 +145,7 @@ class Spec(Model):
         default=1.0,
         description="How long observation goes on after the last step; 1s unless given.",
         examples=["2s"],
+        json_schema_extra={"default": "1s"},
     )
     manifests: list[str] = Field(
         min_length=1,

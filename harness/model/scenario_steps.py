@@ -23,7 +23,7 @@ DEFAULT_WITHIN: Final = 60.0
 class Model(BaseModel):
     """Base of all types of the file: exact types, no unknown fields."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class TemplateSpec(Model):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.report import RunReport
 from harness.model.timeline import ObjectSeen
-from harness.report.json_report import to_text
-from harness.report.junit import junit_xml
-from harness.report.markdown import render_drill
-from harness.report.markdown_run import render_run
+from harness.report.json_report import json_report
+from harness.report.junit import junit
+from harness.report.markdown import markdown
+from harness.report.markdown_run import markdown_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,16 +31,16 @@ OBJECTS: Final = "objects.json"
 
 def write_drill(folder: Path, report: DrillReport) -> None:
     """Write one drill's report in every form; `timeline.jsonl` is there already."""
-    _write(folder / REPORT, render_drill(report))
-    _write(folder / REPORT_JSON, to_text(report))
-    _write(folder / JUNIT, junit_xml(RunReport(report.run_id, (report,))))
+    _write(folder / REPORT, markdown(report))
+    _write(folder / REPORT_JSON, json_report(report))
+    _write(folder / JUNIT, junit(RunReport(report.run_id, (report,))))
 
 
 def write_run(folder: Path, report: RunReport) -> None:
     """Write the report of a whole run."""
-    _write(folder / REPORT, render_run(report))
-    _write(folder / REPORT_JSON, to_text(report))
-    _write(folder / JUNIT, junit_xml(report))
+    _write(folder / REPORT, markdown_run(report))
+    _write(folder / REPORT_JSON, json_report(report))
+    _write(folder / JUNIT, junit(report))
 
 
 def write_evidence(

@@ -46,8 +46,8 @@ from harness.run.removal import remove_drill
 from harness.run.steps import run_steps
 from harness.run.timeline_file import TimelineFile
 from harness.run.verbs.context import Context
-from harness.scenario.manifests import render
-from harness.scenario.problems import ScenarioError
+from harness.scenario.manifests import DrillContext, render
+from harness.scenario.problem import ScenarioError
 from harness.subjects.base import Access, Subject, SubjectError, SubjectEvent
 from harness.subjects.select import make_subject
 
@@ -86,7 +86,7 @@ class _Drill:
 
     def notify(self, event: SubjectEvent, detail: str) -> None:
         """Note something about the subject's process."""
-        self.live.observe(SubjectState(self.live.now(), event, self.redactor.text(detail)))
+        self.live.observe(SubjectState(self.live.now(), event, detail))
 
 
 async def run_drill(plan: Plan, place: Place, folder: Path) -> DrillReport:
@@ -116,7 +116,7 @@ async def _open(plan: Plan, place: Place, folder: Path, client: KubeClient) -> _
     namespace = await make_namespace(client, place.journal, marks, plan.resolved.name)
     place.namespaces.add(namespace.key.name)
     redactor = Redactor(salt=namespace.key.name)
-    context = {"namespace": namespace.key.name, "run": place.run}
+    context = DrillContext(namespace.key.name, place.run)
     manifests: dict[str, list[JSON]] = {}
     for manifest in render(plan.resolved, plan.folder, context):
         manifests.setdefault(manifest.file, []).append(manifest.object)
@@ -134,7 +134,7 @@ async def _open(plan: Plan, place: Place, folder: Path, client: KubeClient) -> _
         cluster=place.cluster.facts,
         reproduce=redactor.text(plan.reproduce),
     )
-    file = TimelineFile(folder / artefacts.TIMELINE, header)
+    file = TimelineFile(folder / artefacts.TIMELINE, header, redactor)
     live = Live(header, file, time.monotonic())
     maker = Maker(client, place.journal, marks)
     return _Drill(
@@ -158,7 +158,7 @@ async def _guarded(drill: _Drill, recorder: Recorder) -> None:
         pass
     except Exception as error:  # noqa: BLE001 - reported as what it is: the harness or the cluster broke
         message = "; ".join(_messages(error))
-        live.observe(HarnessError(live.now(), drill.redactor.text(message)))
+        live.observe(HarnessError(live.now(), message))
 
 
 def _messages(error: BaseException) -> list[str]:

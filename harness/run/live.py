@@ -34,8 +34,9 @@ class Live:
 
     def observe(self, observation: Observation) -> None:
         """Record an observation; the callback of recorder, subject and runner alike."""
+        # The state and the verdict work on what was written, so that `drill judge` sees the very same.
+        observation = self._file.append(observation)
         self.observations.append(observation)
-        self._file.append(observation)
         self.state.apply(observation)
         self._pulse.set()
 

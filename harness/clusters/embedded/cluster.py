@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 MOST_NODES: Final = 100
 ATTEMPTS: Final = 3
 END_SECONDS: Final = 10.0
-_pipes: dict[str, int] = {}
-"""The watchers' pipes of the clusters that go with this process, by the id of the cluster."""
+_watchers: dict[str, watcher.Watcher] = {}
+"""Of the clusters that go with this process, by the id of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +81,24 @@ def up(
     """
     records.check_name(name)
     if sys.platform != "linux":
-        msg = f"The embedded cluster needs Linux, this is {sys.platform}; use --cluster context:NAME."
+        msg = (
+            f"The embedded cluster needs Linux, this is {sys.platform}; use --cluster context:NAME."
+        )
         raise ClusterError(msg)
     if not 1 <= nodes <= MOST_NODES:
         msg = f"An embedded cluster has 1 to {MOST_NODES} nodes, not {nodes}."
         raise ClusterError(msg)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            record = _create(name, nodes, seed, binaries, progress, cancelled, bound=owner_pid_bound)
+            record = _create(
+                name,
+                binaries,
+                progress,
+                cancelled,
+                nodes=nodes,
+                seed=seed,
+                bound=owner_pid_bound,
+            )
         except readiness.PortTakenError as error:
             if attempt == ATTEMPTS:
                 raise
@@ -115,10 +125,27 @@ def down(name: str) -> bool:
         shutil.rmtree(record.workdir, ignore_errors=True)
         records.forget(record)
     finally:
-        pipe = _pipes.pop(record.id, None)
-        if pipe is not None:
-            watcher.dismiss(pipe)
+        watching = _watchers.pop(record.id, None)
+        if watching is not None:
+            watching.dismiss()
     return True
+
+
+def stop(cluster: EmbeddedCluster) -> None:
+    """Stop all processes of a cluster and keep its data, as in an outage. Raises ClusterError."""
+    processes.drop_strange_pid_files(cluster.record)
+    kwokctl.stop(cluster.record)
+    left = processes.end_all(cluster.record, END_SECONDS)
+    if left:
+        msg = f"Processes of embedded cluster {cluster.record.name!r} still run: {', '.join(left)}."
+        raise ClusterError(msg)
+
+
+def start(cluster: EmbeddedCluster) -> None:
+    """Start a stopped cluster again, and return when its API server is ready. Raises ClusterError."""
+    processes.drop_strange_pid_files(cluster.record)
+    kwokctl.start(cluster.record)
+    readiness.Waiter(cluster.record).answers()
 
 
 def listing() -> list[Listed]:
@@ -189,6 +216,13 @@ def unknown(name: str) -> str:
     return f"There is no embedded cluster {name!r}; there are: {names}."
 
 
+def unusable(name: str) -> str:
+    """Return the sentence for a name that `find` does not give."""
+    if records.read(name) is None:
+        return unknown(name)
+    return f"Embedded cluster {name!r} does not run any more; make it again with: drill cluster up {name}."
+
+
 def opened(record: Record, *, exclusive: bool) -> EmbeddedCluster:
     """Return the cluster of a record that is ready."""
     facts = ClusterFacts(
@@ -208,12 +242,12 @@ def opened(record: Record, *, exclusive: bool) -> EmbeddedCluster:
 
 def _create(
     name: str,
-    nodes: int,
-    seed: int,
     binaries: Binaries,
     progress: Progress,
     cancelled: threading.Event | None,
     *,
+    nodes: int,
+    seed: int,
     bound: bool,
 ) -> Record:
     with _creation(progress):
@@ -228,28 +262,34 @@ def _create(
             owner_started=started,
             owner_bound=bound,
             kwokctl=str(binaries.kwokctl),
-            ports=ports.free(
-                port for other in records.read_all() for port in other.ports.values()
-            ),
+            ports=ports.free(port for other in records.read_all() for port in other.ports.values()),
             kubernetes=components.pinned_version("control-plane", "k8s.io/kubernetes"),
             kwok=components.pinned_version("kwok", "sigs.k8s.io/kwok"),
         )
         records.write(record)
         try:
             if bound:
-                _pipes[record.id] = watcher.watch(record)
+                _watchers[record.id] = watcher.watch(record)
             kwokctl.create(record, binaries)
             waiter = readiness.Waiter(record, cancelled)
             # Until all listen, another creation could take the same ports.
             waiter.answers()
-        except BaseException:
-            down(name)
+        except BaseException as error:
+            _abandon(record, error)
             raise
     try:
         return _finish(record, waiter)
-    except BaseException:
-        down(name)
+    except BaseException as error:
+        _abandon(record, error)
         raise
+
+
+def _abandon(record: Record, error: BaseException) -> None:
+    """Remove a cluster that did not become ready, but keep its logs when they can say why."""
+    if type(error) is ClusterError and (record.workdir / "logs").is_dir():
+        shutil.rmtree(record.kept_logs, ignore_errors=True)
+        shutil.copytree(record.workdir / "logs", record.kept_logs, dirs_exist_ok=True)
+    down(record.name)
 
 
 def _finish(record: Record, waiter: readiness.Waiter) -> Record:

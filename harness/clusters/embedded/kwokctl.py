@@ -156,10 +156,21 @@ def call(record: Record, *arguments: str, kubeconfig: bool = True) -> str:
         msg = f"kwokctl cannot be run from {record.kwokctl}: {error.strerror}."
         raise ClusterError(msg) from error
     if done.returncode != 0:
-        words = " / ".join(done.stdout.strip().splitlines()[-3:]) or "it said nothing"
-        msg = f"kwokctl {arguments[0]} of embedded cluster {record.name!r} failed: {words}."
+        msg = f"kwokctl {arguments[0]} of embedded cluster {record.name!r} failed: {_reason(done.stdout)}."
         raise ClusterError(msg)
     return done.stdout
+
+
+def _reason(output: str) -> str:
+    """Return why kwokctl failed, out of the lines of JSON that it prints where there is no terminal."""
+    for line in reversed(output.splitlines()):
+        try:
+            said = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(said, dict) and said.get("level") == "ERROR":
+            return f"{said.get('msg', '')}: {said.get('err', '')}".strip(": ")
+    return (output.strip().splitlines() or ["it said nothing"])[-1]
 
 
 def environment() -> dict[str, str]:

@@ -35,8 +35,10 @@ def state_root() -> Path:
 
 def creation_lock() -> Path:
     """Return the lock under which clusters are created, whatever their folder: ports are shared."""
-    folder = Path(tempfile.gettempdir()) / f"{_APPLICATION}-{os.getuid()}"
-    make_folder(folder)
+    folder = make_folder(Path(tempfile.gettempdir()) / f"{_APPLICATION}-{os.getuid()}")
+    if folder.stat().st_uid != os.getuid():
+        msg = f"The folder {folder} belongs to somebody else; remove it, or set TMPDIR."
+        raise ClusterError(msg)
     return folder / "creation.lock"
 
 

@@ -24,8 +24,7 @@ LISTENERS: Final = (
 )
 """The names of kwokctl's options."""
 RANGE: Final = range(21000, 31000)
-"""Below the ports that Linux gives to outgoing connections, and the node ports of Kubernetes begin at 30000
-only inside a cluster with a proxy, which there is none here."""
+"""Below the ports that Linux gives to outgoing connections, which begin at 32768."""
 
 
 def free(taken: Iterable[int], *, start: int | None = None) -> dict[str, int]:

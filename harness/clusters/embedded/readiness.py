@@ -14,6 +14,7 @@ from harness.clusters.embedded.api import Api
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
+    from pathlib import Path
 
     from harness.clusters.embedded.records import Record
 
@@ -68,7 +69,7 @@ class Waiter:
             if now > deadline:
                 msg = (
                     f"Embedded cluster {self.record.name!r}: {what} within {seconds:.0f} s; "
-                    f"the logs are in {self.record.workdir / 'logs'}."
+                    f"its logs are in {self._logs}."
                 )
                 raise ClusterError(msg)
             if now - looked > 10 * POLL_SECONDS:
@@ -82,8 +83,7 @@ class Waiter:
         def ready() -> bool:
             port = self.record.ports["kubeApiserverPort"]
             return (
-                ports.answers(port)
-                and self.api.request("GET", "/readyz")[0] == http.HTTPStatus.OK
+                ports.answers(port) and self.api.request("GET", "/readyz")[0] == http.HTTPStatus.OK
             )
 
         self.until("the API server was not ready", ready, ANSWER_SECONDS)
@@ -148,7 +148,9 @@ class Waiter:
         started = time.monotonic()
         self.api.request("DELETE", path)
         self.until(
-            "a deleted namespace was not gone", lambda: not self.api.exists(path), COLLECTORS_SECONDS
+            "a deleted namespace was not gone",
+            lambda: not self.api.exists(path),
+            COLLECTORS_SECONDS,
         )
         return time.monotonic() - started
 
@@ -162,9 +164,13 @@ class Waiter:
         consequence = _CONSEQUENCES.get(lacking, "nothing can be drilled")
         msg = (
             f"The {lacking} of embedded cluster {self.record.name!r} is not running, so {consequence}; "
-            f"its log is {self.record.log(lacking)}."
+            f"its log is {self._logs / f'{lacking}.log'}."
         )
         raise ClusterError(msg)
+
+    @property
+    def _logs(self) -> Path:
+        return self.record.log("any").parent if self.record.ready else self.record.kept_logs
 
     def _revive(self) -> None:
         running = processes.running(self.record)

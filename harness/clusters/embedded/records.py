@@ -67,6 +67,11 @@ class Record:
         """The administrator's kubeconfig, mode 0600."""
         return self.folder / "kubeconfig"
 
+    @property
+    def kept_logs(self) -> Path:
+        """Where the logs go when it did not become ready."""
+        return state_root() / "failed" / self.name
+
     def log(self, component: str) -> Path:
         """Return the path of a component's log."""
         return self.workdir / "logs" / f"{component}.log"

@@ -7,49 +7,72 @@ by itself when the cluster was deleted by somebody else.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from harness.clusters.base import ClusterError
 
 if TYPE_CHECKING:
     from harness.clusters.embedded.records import Record
 
 POLL_SECONDS: Final = 5.0
 """How soon it sees that the cluster was deleted by somebody else."""
+END_SECONDS: Final = 10.0
 DISMISSED: Final = b"."
 
 
-def watch(record: Record) -> int:
-    """Start a watcher for a cluster; return the end of its pipe, which must stay open while the cluster is wanted."""
+@dataclass(slots=True)
+class Watcher:
+    """A watcher of a cluster of this process."""
+
+    process: subprocess.Popen[bytes]
+    pipe: int
+    """The end that must stay open for as long as the cluster is wanted."""
+
+    def dismiss(self) -> None:
+        """Tell it that its cluster is deleted, and wait for its end."""
+        with contextlib.suppress(OSError):
+            os.write(self.pipe, DISMISSED)
+        os.close(self.pipe)
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def watch(record: Record) -> Watcher:
+    """Start a watcher for a cluster."""
     reading, writing = os.pipe()
     package = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
-    with (record.folder / "watcher.log").open("ab") as log:
-        subprocess.Popen(
-            [sys.executable, "-m", "harness.clusters.embedded.watcher", record.name, record.id],
-            stdin=reading,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
-            start_new_session=True,
-        )
-    os.close(reading)
-    return writing
-
-
-def dismiss(pipe: int) -> None:
-    """Tell a watcher that its cluster is deleted, or to be kept."""
     try:
-        os.write(pipe, DISMISSED)
-    except OSError:
-        pass
+        with (record.folder / "watcher.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", __name__, record.name, record.id],
+                stdin=reading,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+                start_new_session=True,
+            )
+    except OSError as error:
+        os.close(writing)
+        msg = (
+            f"The watcher of embedded cluster {record.name!r} cannot be started: {error.strerror}."
+        )
+        raise ClusterError(msg) from error
     finally:
-        os.close(pipe)
+        os.close(reading)
+    return Watcher(process, writing)
 
 
 def main(name: str, identity: str) -> None:

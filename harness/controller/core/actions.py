@@ -39,11 +39,14 @@ def refuse(scene: Scene) -> Decision:
     """Say on the Canary why it is left alone; no other write (G1, A6)."""
     why = scene.refused
     if why is None:
-        raise LookupError("refuse() without a refusal")
+        msg = "refuse() without a refusal"
+        raise LookupError(msg)
     held = list(scene.status.get("conditions") or [])
     old = cond.find(scene.status, cond.ACCEPTED) or {}
     changed = old.get("message") != why.message
-    new = cond.put(held, cond.ACCEPTED, "False", why.reason, why.message, scene.now, renew=changed)
+    new = cond.put(
+        held, cond.ACCEPTED, "False", why.reason, why.message, now=scene.now, renew=changed
+    )
     note = scene.note("Warning", f"Not handled: {why.message}")
     status = difference(scene.status, {"conditions": new}, scene.now, touch=False)
     return Decision("", notes=(note,), status=status)
@@ -81,13 +84,6 @@ def primary_missing(scene: Scene) -> Decision:
     return _noted(scene, "Warning", text)
 
 
-def say_forced(scene: Scene) -> Decision:
-    """Say once that provider kubernetes can only do blue-green by iterations."""
-    n = scene.settings.iterations
-    text = f"Provider kubernetes has no traffic to split: blue-green with {n} iterations instead"
-    return _noted(scene, "Warning", text)
-
-
 # -- bootstrap ---------------------------------------------------------------------------------------------------------------
 
 
@@ -112,7 +108,7 @@ def initialise(scene: Scene) -> Decision:
         "lastTrackedRevision": str(Fence(now.fence.uid, "0") if moved else now.fence),
     }
     text = f"Deployment {names.primary} serves; {names.target} waits for a new revision"
-    status = entered(scene.status, "Initialized", scene.now, text, **ZERO, **fields)
+    status = entered(scene.status, "Initialized", scene.now, text, ZERO | fields)
     note = scene.note("Normal", f"Initialised: {names.primary} serves, {names.target} goes to zero")
     writes = upkeep.apex(scene) + replicas.scale(scene.target, 0)
     return _decision(scene, writes, note, status)
@@ -152,7 +148,14 @@ def start(scene: Scene) -> Decision:
     target = scene.names.target
     writes = replicas.scale(scene.target, replicas.at_start(scene.target, scene.world.primary))
     note = scene.note("Normal", f"New revision of {target} found: scaling it up")
-    return _decision(scene, writes, note, _run_begins(scene))
+    decision = _decision(scene, writes, note, _run_begins(scene))
+    if not scene.settings.forced:
+        return decision
+    text = (
+        "Provider kubernetes has no traffic to split: blue-green with"
+        f" {scene.settings.iterations} iterations instead"
+    )
+    return replace(decision, notes=(*decision.notes, scene.note("Warning", text)))
 
 
 def restart(scene: Scene) -> Decision:
@@ -225,7 +228,7 @@ def promote(scene: Scene) -> Decision:
     done = scene.iterations if skipped else scene.settings.iterations
     writes = primary.promote(names, scene.target, scene.primary, scene.snapshot.hash)
     text = f"Deployment {names.primary} takes over the template of {names.target}"
-    status = entered(scene.status, "Promoting", scene.now, text, iterations=done)
+    status = entered(scene.status, "Promoting", scene.now, text, {"iterations": done})
     how = "analysis skipped" if skipped else f"{done} iterations passed"
     note = scene.note("Normal", f"Promotion of {names.target} to {names.primary}: {how}")
     return _decision(scene, writes, note, status)
@@ -246,9 +249,7 @@ def succeed(scene: Scene) -> Decision:
         "Succeeded",
         scene.now,
         text,
-        canaryWeight=0,
-        iterations=0,
-        lastPromotedSpec=scene.tracking.applied,
+        {"canaryWeight": 0, "iterations": 0, "lastPromotedSpec": scene.tracking.applied},
     )
     note = scene.note("Normal", f"Promotion completed: {names.primary} serves the new revision")
     return _decision(scene, replicas.scale(scene.target, 0), note, status)
@@ -271,7 +272,7 @@ def roll_back_failed_checks(scene: Scene) -> Decision:
 def abort(scene: Scene) -> Decision:
     """Somebody put the promoted template back: nothing is left to judge (D5)."""
     cause = "the promoted template was put back"
-    return _roll_back(scene, "ManualRollback", cause, **scene.verdict.persist)
+    return _roll_back(scene, "ManualRollback", cause, scene.verdict.persist)
 
 
 def promotion_failed(scene: Scene) -> Decision:
@@ -287,8 +288,8 @@ def promotion_failed(scene: Scene) -> Decision:
         "Failed",
         scene.now,
         text,
+        {"canaryWeight": FULL_WEIGHT},
         reason="PromotionFailed",
-        canaryWeight=FULL_WEIGHT,
     )
     return _decision(scene, (), scene.note("Warning", f"Promotion failed: {text}"), status)
 
@@ -307,16 +308,15 @@ def idle_pods(scene: Scene) -> Decision:
 # -- helpers -----------------------------------------------------------------------------------------------------------------
 
 
-def _roll_back(scene: Scene, reason: str, cause: str, **fields: object) -> Decision:
+def _roll_back(scene: Scene, reason: str, cause: str, tracking: JSON | None = None) -> Decision:
     """Target to zero, counters kept so that the status shows how far it came (P14).
 
     The primary was never touched, and the apex selects it all the time.
     """
     target = scene.names.target
     text = f"Deployment {target} is scaled to zero: {cause}"
-    status = entered(
-        scene.status, "Failed", scene.now, text, reason=reason, canaryWeight=0, **fields
-    )
+    fields = {"canaryWeight": 0} | (tracking or {})
+    status = entered(scene.status, "Failed", scene.now, text, fields, reason=reason)
     severity: Severity = "Normal" if reason == "ManualRollback" else "Warning"
     note = scene.note(severity, f"Rolling back {target}: {cause}")
     return _decision(scene, replicas.scale(scene.target, 0), note, status)
@@ -329,10 +329,12 @@ def _run_begins(scene: Scene) -> JSON:
         "Progressing",
         scene.now,
         text,
+        ZERO
+        | {
+            "lastAppliedSpec": scene.snapshot.hash,
+            "lastTrackedRevision": str(scene.snapshot.fence),
+        },
         renew=True,
-        **ZERO,
-        lastAppliedSpec=scene.snapshot.hash,
-        lastTrackedRevision=str(scene.snapshot.fence),
     )
 
 
@@ -344,7 +346,7 @@ def _ready_condition(scene: Scene, *, ready: bool) -> Decision:
         reason, text = (cond.LOST if steady else "NotReady"), scene.target_ready.message
     held = list(scene.status.get("conditions") or [])
     state: cond.State = "True" if ready else "False"
-    new = cond.put(held, cond.CANARY_READY, state, reason, text, scene.now)
+    new = cond.put(held, cond.CANARY_READY, state, reason, text, now=scene.now)
     return _status(scene, {"conditions": new})
 
 

@@ -11,10 +11,12 @@ that label alone, and a rewritten value under another key would match no pod at 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from harness.controller.core.decision import JSON
 from harness.controller.core.names import PRIMARY_SUFFIX, Names
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
 
 _TERMS: Final = (
     "requiredDuringSchedulingIgnoredDuringExecution",

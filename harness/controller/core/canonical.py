@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from harness.controller.core.decision import JSON
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
 
 PREFIX: Final = "v2:"
 SCALE_TO_ZERO: Final = "flagger.app/scale-to-zero"

@@ -9,10 +9,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.controller.core.canonical import PREFIX, template_hash
-from harness.controller.core.decision import JSON
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 SETTLED: Final = frozenset({"Initialized", "Succeeded"})
@@ -179,7 +181,12 @@ _TABLE: Final[tuple[tuple[Row, _Guard, bool, bool], ...]] = (
     # B4: written by a version that hashed another way.
     (Row.MIGRATION_CHANGED, lambda c: c.foreign and not c.settled, True, False),
     (Row.MIGRATION_FAILED, lambda c: c.foreign and c.migration is Migration.FAILED, False, False),
-    (Row.MIGRATION_CHANGED, lambda c: c.foreign and c.migration is Migration.DIFFERENT, True, False),
+    (
+        Row.MIGRATION_CHANGED,
+        lambda c: c.foreign and c.migration is Migration.DIFFERENT,
+        True,
+        False,
+    ),
     (Row.MIGRATION_ADOPTED, lambda c: c.foreign, False, True),
     # U1: restored or recreated, but what it holds is what runs already.
     (

@@ -8,10 +8,12 @@ Accepted: exists only while it is False: why the Canary is left alone (G1, A6).
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from harness.controller.core.decision import JSON
 from harness.controller.core.moments import seconds, stamp
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
 
 PROMOTED: Final = "Promoted"
 CANARY_READY: Final = "CanaryReady"
@@ -47,8 +49,8 @@ def put(
     state: State,
     reason: str,
     message: str,
-    now: float,
     *,
+    now: float,
     renew: bool = False,
 ) -> list[JSON]:
     """Return `conditions` with this one set; an entry of equal status and reason stays untouched unless `renew`.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 JSON = dict[str, Any]
 """A raw object as the API server serves it. Never a typed model: unknown fields must survive (O1, O2, D7)."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from harness.controller.core.decision import JSON
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
 
 SELECTOR_LABELS: Final = ("app", "name", "app.kubernetes.io/name")
 """Keys that may select a workload, in order of preference (spec canary-api 10)."""
@@ -86,8 +87,8 @@ def selector_label(target: JSON) -> tuple[str, str]:
 class NameProblem:
     """Why the names of a Canary cannot work."""
 
-    too_long: bool
     message: str
+    too_long: bool = True
 
 
 def problem(names: Names) -> NameProblem | None:
@@ -102,20 +103,20 @@ def problem(names: Names) -> NameProblem | None:
     )
     if len(names.apex) > longest:
         text = f"Service name {names.apex!r} has {len(names.apex)} characters; {limit}"
-        return NameProblem(True, text)
+        return NameProblem(text)
     if len(names.value) > longest:
         text = (
             f"value {names.value!r} of label {names.label!r} has {len(names.value)} characters;"
             f" {limit}"
         )
-        return NameProblem(True, text)
+        return NameProblem(text)
     if len(names.primary) > MAX_NAME:
         text = f"name {names.primary!r} of the primary is longer than {MAX_NAME} characters"
-        return NameProblem(True, text)
+        return NameProblem(text)
     if not _SERVICE_NAME.fullmatch(names.apex):
         text = (
             f"Service name {names.apex!r} is not valid: lower-case letters, digits and '-',"
             " starting with a letter and not ending with '-'; set spec.service.name"
         )
-        return NameProblem(False, text)
+        return NameProblem(text, too_long=False)
     return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from harness.controller.core.decision import JSON
 from harness.controller.core.names import API_VERSION, KIND
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
 
 TOOLKIT: Final = "toolkit.fluxcd.io"
 """Keys that contain it mark an object as Flux's own; copies must not carry them."""

@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.controller.core import actions, upkeep
 from harness.controller.core import conditions as cond
 from harness.controller.core.change import Row
-from harness.controller.core.decision import JSON, Decision, World
 from harness.controller.core.readiness import wanted
 from harness.controller.core.scene import Scene
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON, Decision, World
 
 Guard = Callable[[Scene], bool]
 
@@ -113,8 +115,8 @@ TABLE: Final[tuple[Rule, ...]] = (
     Rule("abort",              RUN,        lambda s: s.verdict.rolled_back,                   actions.abort),
     Rule("track-run",          RUN,        lambda s: bool(s.verdict.persist),                 actions.track),
     Rule("scale-up-again",     RUN,        lambda s: wanted(s.target) == 0,                   actions.scale_up_again),
-    Rule("not-ready-late",     RUN,        lambda s: not s.target_ready.ready and _late(s),   actions.roll_back_not_ready),
     Rule("readiness-lost",     RUN,        lambda s: not s.target_ready.ready and s.ready_since is not None, actions.mark_lost),
+    Rule("not-ready-late",     RUN,        lambda s: not s.target_ready.ready and _late(s),   actions.roll_back_not_ready),
     Rule("not-ready",          RUN,        lambda s: not s.target_ready.ready,                actions.wait_for_target),
     Rule("failed-checks",      RUN,        lambda s: s.too_many_failed_checks,                actions.roll_back_failed_checks),
     Rule("ready",              RUN,        lambda s: s.ready_since is None,                   actions.mark_ready),
@@ -146,4 +148,5 @@ def decide(world: World, canary: JSON, now: float) -> Decision:
     for rule in TABLE:
         if (rule.phases is None or scene.phase in rule.phases) and rule.when(scene):
             return replace(rule.do(scene), row=rule.name)
-    raise AssertionError("the last row of the table matches everything")
+    msg = "the last row of the table matches everything"
+    raise AssertionError(msg)

@@ -10,14 +10,16 @@ ConfigMaps and Secrets are not tracked yet: references to them are copied unchan
 from __future__ import annotations
 
 import copy
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.controller.core import replicas
 from harness.controller.core.affinity import rewrite_pod_spec, rewrite_selector
 from harness.controller.core.canonical import PREFIX, same
 from harness.controller.core.decision import JSON, Write
-from harness.controller.core.names import Names
 from harness.controller.core.ownership import owner_reference, without_toolkit
+
+if TYPE_CHECKING:
+    from harness.controller.core.names import Names
 
 REVISION: Final = "flagger-id"
 """Pod annotation of the primary; ours holds the hash of the template it was copied from, so a promotion that is repeated after

@@ -7,17 +7,25 @@ Progressing condition follows a clock that nobody set for this release. The Cana
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from harness.controller.core.decision import JSON
 from harness.controller.core.settings import FULL
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
     """Whether, and if not why, with counts."""
 
-    ready: bool
     message: str = ""
+    """Why not; empty when ready."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is."""
+        return not self.message
 
 
 def rolled_out(deployment: JSON, percent: int = FULL) -> Readiness:
@@ -25,23 +33,23 @@ def rolled_out(deployment: JSON, percent: int = FULL) -> Readiness:
 
     Zero replicas count as rolled out when zero is what is asked for; callers that need pods look at the number themselves (P12).
     """
-    meta, spec = deployment["metadata"], deployment["spec"]
+    meta, _spec = deployment["metadata"], deployment["spec"]
     status: JSON = deployment.get("status") or {}
     name = meta["name"]
     if int(status.get("observedGeneration") or 0) < int(meta.get("generation") or 0):
-        return Readiness(False, f"{name}: the last change has not been taken up yet")
+        return Readiness(f"{name}: the last change has not been taken up yet")
     desired = wanted(deployment)
     total, updated, available = (
         int(status.get(key) or 0) for key in ("replicas", "updatedReplicas", "availableReplicas")
     )
     if updated < desired:
-        return Readiness(False, f"{name}: {updated} of {desired} pods are updated")
+        return Readiness(f"{name}: {updated} of {desired} pods are updated")
     if total > updated:
-        return Readiness(False, f"{name}: {total - updated} old pods are still there")
+        return Readiness(f"{name}: {total - updated} old pods are still there")
     if available < updated * percent // 100:
         unavailable = f"{name}: {available} of {updated} pods are available"
-        return Readiness(False, unavailable + (f", {percent} % needed" if percent != FULL else ""))
-    return Readiness(True)
+        return Readiness(unavailable + (f", {percent} % needed" if percent != FULL else ""))
+    return Readiness()
 
 
 def wanted(deployment: JSON) -> int:

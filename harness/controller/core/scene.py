@@ -63,14 +63,16 @@ class Scene:
     def target(self) -> JSON:
         """The target; rows that ask come after the row for a missing one."""
         if self.world.target is None:
-            raise LookupError(f"Deployment {self.names.target!r} was asked about but not read")
+            msg = f"Deployment {self.names.target!r} was asked about but not read"
+            raise LookupError(msg)
         return self.world.target
 
     @property
     def primary(self) -> JSON:
         """The primary; rows that ask come after the rows for a missing one."""
         if self.world.primary is None:
-            raise LookupError(f"Deployment {self.names.primary!r} was asked about but not read")
+            msg = f"Deployment {self.names.primary!r} was asked about but not read"
+            raise LookupError(msg)
         return self.world.primary
 
     @cached_property
@@ -121,8 +123,10 @@ class Scene:
 
     @cached_property
     def primary_elsewhere(self) -> bool:
-        """Whether the primary is known to hold another revision than the target: after a promotion that failed, even the promoted
-        template has to be promoted again."""
+        """Whether the primary is known to hold another revision than the target.
+
+        After a promotion that failed, even the promoted template has to be promoted again.
+        """
         known = bool(self.primary_revision) and self.primary_revision != self.snapshot.hash
         return known and not self.primary_holds_target
 
@@ -145,7 +149,7 @@ class Scene:
     def target_ready(self) -> Readiness:
         """Whether the target is rolled out; at zero it is not."""
         if wanted(self.target) == 0:
-            return Readiness(False, f"{self.names.target}: scaled to zero")
+            return Readiness(f"{self.names.target}: scaled to zero")
         return rolled_out(self.target, self.settings.canary_ready)
 
     @cached_property

@@ -112,9 +112,7 @@ def _discovered(target: JSON, first: JSON) -> list[JSON]:
             name = name[-MAX_LABEL:].lstrip("-")
             names.add(name)
             taken.add((protocol, number))
-            found.append(
-                {"name": name, "protocol": protocol, "port": number, "targetPort": number}
-            )
+            found.append({"name": name, "protocol": protocol, "port": number, "targetPort": number})
     return found
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from harness.controller.core.decision import JSON
 from harness.controller.core.moments import duration
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
 
 DEFAULT_PROVIDER: Final = "istio"
 DEFAULT_INTERVAL: Final = 60.0

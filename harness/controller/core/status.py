@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from harness.controller.core import conditions as cond
-from harness.controller.core.decision import JSON
 from harness.controller.core.moments import stamp
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
 
 
 def difference(status: JSON, fields: JSON, now: float, *, touch: bool = True) -> JSON | None:
@@ -25,15 +29,15 @@ def entered(
     phase: str,
     now: float,
     message: str,
+    fields: JSON | None = None,
     *,
     reason: str = "",
     renew: bool = False,
-    **fields: object,
 ) -> JSON:
     """Return the fields of a status in a phase: the phase, its Promoted condition, and `fields`.
 
-    The counters are always there, as the API promises; a run's CanaryReady ends with the run. `renew` restarts the phase's clock when
-    the phase stays the same.
+    The counters are always there, as the API promises; a run's CanaryReady ends with the run. `renew`
+    restarts the phase's clock when the phase stays the same.
     """
     conditions: list[JSON] = list(status.get("conditions") or [])
     if phase != "Progressing" or renew:
@@ -44,8 +48,8 @@ def entered(
         cond.state_of(phase),
         reason or phase,
         message,
-        now,
+        now=now,
         renew=renew,
     )
     counters = {key: status.get(key) or 0 for key in ("canaryWeight", "failedChecks", "iterations")}
-    return {"phase": phase, "conditions": conditions, **counters, **fields}
+    return {"phase": phase, "conditions": conditions, **counters, **(fields or {})}

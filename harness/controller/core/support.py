@@ -6,11 +6,13 @@ A refused Canary gets a condition and an event. Nothing else is written, neither
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from harness.controller.core.decision import JSON
 from harness.controller.core.names import SELECTOR_LABELS, Names, problem, target_name
 from harness.controller.core.settings import provider
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
 
 PROVIDERS: Final = ("kubernetes",)
 TARGET_KINDS: Final = ("Deployment",)
@@ -38,7 +40,9 @@ def _unsupported(canary: JSON) -> Refusal | None:
     spec: JSON = canary["spec"]
     wanted = provider(canary)
     if wanted not in PROVIDERS:
-        how = "spec.provider" if spec.get("provider") else "spec.provider (unset, which means istio)"
+        how = (
+            "spec.provider" if spec.get("provider") else "spec.provider (unset, which means istio)"
+        )
         return _not_yet(f"{how}: {wanted!r} is not implemented; allowed: {', '.join(PROVIDERS)}")
     kind = (spec.get("targetRef") or {}).get("kind")
     if kind not in TARGET_KINDS:

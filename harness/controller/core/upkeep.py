@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from harness.controller.core import primary, services
-from harness.controller.core.decision import Write
-from harness.controller.core.scene import Scene
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import Write
+    from harness.controller.core.scene import Scene
 
 
 def upkeep(scene: Scene) -> tuple[Write, ...]:

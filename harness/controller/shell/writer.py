@@ -1,0 +1,161 @@
+"""Carrying a Decision out: each write with its precondition, then the events, then the status."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.controller.core.moments import stamp
+from harness.controller.core.names import API_VERSION, KIND, MANAGER
+from harness.controller.shell.cache import CANARIES, Cache
+from harness.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, KubeError
+from harness.kube.resource import CANARY, DEPLOYMENT, EVENT, SERVICE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.controller.core import Decision, Note, Write
+    from harness.controller.core.decision import JSON
+    from harness.kube.client import KubeClient
+    from harness.kube.resource import Resource
+
+COMPONENT: Final = "rollout-drill"
+_RESOURCES: Final[Mapping[str, Resource]] = {"deployments": DEPLOYMENT, "services": SERVICE}
+_REMEMBERED: Final = 2000
+_VERBS: Final = {"create": "create", "patch": "patch", "replace": "update"}
+_NAME_PART: Final = 200
+
+
+class Writer:
+    """Writes to one namespace. Answers go straight into the cache."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        namespace: str,
+        cache: Cache,
+        log: Any,
+        clock: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._cache = cache
+        self._log = log
+        self._clock = clock
+        self._noted: OrderedDict[str, None] = OrderedDict()
+
+    async def carry_out(self, canary: JSON, decision: Decision) -> None:
+        """Do everything a Decision says, in order; the first refusal ends it.
+
+        Raises KubeError. A Conflict means that the decision was made on an old state: the watch will bring the new one.
+        """
+        for write in decision.writes:
+            await self._write(write)
+        for note in decision.notes:
+            await self.note(canary, note)
+        if decision.status is not None:
+            await self._write_status(canary, decision.status)
+
+    async def note(self, canary: JSON, note: Note) -> None:
+        """Record an event once. A refusal is logged and no more: events must not hold up a rollout."""
+        meta = canary["metadata"]
+        digest = hashlib.sha256(f"{meta['uid']}|{note.key}".encode()).hexdigest()[:16]
+        name = f"{meta['name'][:_NAME_PART]}.{digest}"
+        if name in self._noted:
+            return
+        try:
+            await self._client.create(
+                EVENT,
+                _event(canary, note, name, self._clock()),
+                self._namespace,
+                field_manager=MANAGER,
+            )
+        except AlreadyExists:
+            pass  # noted before a restart
+        except KubeError as error:
+            self.log_refusal(error, "create", EVENT.path(self._namespace))
+            return
+        self._noted[name] = None
+        while len(self._noted) > _REMEMBERED:
+            self._noted.popitem(last=False)
+
+    def log_refusal(self, error: KubeError, verb: str, path: str) -> None:
+        """Log what the API server refused; 403 in the form that the harness looks for."""
+        if isinstance(error, Forbidden):
+            self._log.error("forbidden", verb=verb, path=path, message=error.message)
+        elif isinstance(error, Conflict):
+            self._log.info(
+                "conflict", verb=verb, path=path
+            )  # somebody else was faster: decide anew
+        else:
+            status = error.status if isinstance(error, ApiError) else None
+            self._log.warning("refused", verb=verb, path=path, status=status, message=str(error))
+
+    async def _write(self, write: Write) -> None:
+        resource = _RESOURCES[write.resource]
+        try:
+            answer = await self._send(resource, write)
+        except KubeError as error:
+            name = None if write.verb == "create" else write.name
+            self.log_refusal(error, _VERBS[write.verb], resource.path(self._namespace, name))
+            raise
+        self._log.info("wrote", verb=write.verb, resource=write.resource, name=write.name)
+        self._cache.put(write.resource, answer)
+
+    async def _send(self, resource: Resource, write: Write) -> JSON:
+        client, namespace = self._client, self._namespace
+        if write.verb == "create":
+            return await client.create(resource, write.body, namespace, field_manager=MANAGER)
+        body = _with_precondition(write.body, write.precondition)
+        if write.verb == "replace":
+            return await client.replace(resource, body, namespace, field_manager=MANAGER)
+        return await client.patch(resource, write.name, namespace, body, field_manager=MANAGER)
+
+    async def _write_status(self, canary: JSON, status: JSON) -> None:
+        meta = canary["metadata"]
+        body = _with_precondition({"status": status}, meta["resourceVersion"])
+        try:
+            answer = await self._client.patch(
+                CANARY,
+                meta["name"],
+                self._namespace,
+                body,
+                field_manager=MANAGER,
+                subresource="status",
+            )
+        except KubeError as error:
+            path = CANARY.path(self._namespace, meta["name"], "status")
+            self.log_refusal(error, "patch", path)
+            raise
+        self._cache.put(CANARIES, answer)
+
+
+def _with_precondition(body: JSON, version: str) -> JSON:
+    return {**body, "metadata": {**body.get("metadata", {}), "resourceVersion": version}}
+
+
+def _event(canary: JSON, note: Note, name: str, now: float) -> JSON:
+    meta = canary["metadata"]
+    moment = stamp(now).split(".", maxsplit=1)[0] + "Z"
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": meta["namespace"]},
+        "involvedObject": {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"],
+        },
+        "reason": "Synced",
+        "message": note.message,
+        "type": note.severity,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }

@@ -1,0 +1,223 @@
+"""A scenario as loaded from its folder, from which the drills are resolved."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.scenario import structure, validate
+from harness.scenario.document import render_document
+from harness.scenario.locate import dotted
+from harness.scenario.manifests import TEMPLATE_SUFFIX, DrillContext, collect
+from harness.scenario.problem import Problem, ScenarioError, fold, suggest
+from harness.scenario.reader import Document, read_text, read_yaml
+from harness.scenario.resolve import resolve
+from harness.scenario.template import included, inside
+from harness.scenario.variants import Combination, expand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.model.resolved import Resolved
+
+SCENARIO_FILE: Final = "scenario.yaml"
+"""Name of the file in a scenario's folder."""
+_DIGITS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A scenario without errors, for its values as they stand in the file."""
+
+    name: str
+    file: Path
+    """The scenario file; for an adopted folder the folder itself."""
+    folder: Path
+    """Where its manifests are."""
+    document: Document
+    drills: tuple[Resolved, ...]
+    """All drills that it stands for, in the order of the file."""
+    adopted: bool = False
+    notes: tuple[str, ...] = field(default=())
+    """What was taken differently from how it was found; sentences for the user."""
+
+    @property
+    def question(self) -> str:
+        """The question as rendered for the first drill."""
+        return self.drills[0].question
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Labels of all drills, e.g. `with-key,replicas=1`."""
+        return tuple(drill.variant for drill in self.drills)
+
+    def resolve(
+        self, variant: str | None = None, sets: Mapping[str, Any] | None = None
+    ) -> list[Resolved]:
+        """Return the drills of all variants or of one, with values changed by `sets`.
+
+        `variant` is the name of a variant or the label of one drill. A text in `sets` is read as a YAML value. Raises
+        ScenarioError for an unknown variant or value, a value of another type, or a scenario that the values make invalid.
+        """
+        drills = list(self.drills)
+        if sets:
+            found, problems = resolve_all(
+                self.document, self.file, self.folder, sets=sets, adopted=self.adopted
+            )
+            if problems:
+                raise ScenarioError(problems)
+            drills = found
+        if variant is None:
+            return drills
+        chosen = [d for d in drills if variant in {d.variant, d.variant.split(",", 1)[0]}]
+        if not chosen:
+            known = tuple(dict.fromkeys(d.variant for d in drills))
+            message = f"there is no variant {variant!r}{suggest(variant, known)}"
+            where = self.document.positions.of_key(("spec", "variants"))
+            line = where.line if where else None
+            problem = Problem(shown(self.file), line, None, "spec.variants", message, known)
+            raise ScenarioError([problem])
+        return chosen
+
+
+def load(path: Path | str) -> Loaded:
+    """Load a scenario from its file or folder; raises ScenarioError with everything that is wrong with it."""
+    file, folder = locate(Path(path))
+    document = read(file)
+    drills, problems = resolve_all(document, file, folder)
+    if problems:
+        raise ScenarioError(problems)
+    return Loaded(drills[0].name, file, folder, document, tuple(drills))
+
+
+def locate(path: Path) -> tuple[Path, Path]:
+    """Return the scenario file and the folder that `path` means; raises ScenarioError when there is none."""
+    if path.is_dir():
+        file = path / SCENARIO_FILE
+        if not file.exists():
+            message = f"holds no {SCENARIO_FILE}"
+            raise ScenarioError([Problem(shown(path), None, None, "", message)])
+        return file, path
+    return path, path.parent
+
+
+def read(file: Path) -> Document:
+    """Return the one document of a scenario file; raises ScenarioError."""
+    name = shown(file)
+    documents = read_yaml(read_text(file, name), name)
+    if len(documents) != 1:
+        message = "is empty" if not documents else "holds several documents; a scenario is one"
+        line = documents[1].line if documents else None
+        raise ScenarioError([Problem(name, line, None, "", message)])
+    return documents[0]
+
+
+def shown(path: Path) -> str:
+    """Return a path as people want to read it: relative when it is below the current directory."""
+    text = os.path.relpath(path) if path.is_absolute() else str(path)
+    return str(path) if text.startswith("..") else text
+
+
+def resolve_all(
+    document: Document,
+    file: Path,
+    folder: Path,
+    *,
+    sets: Mapping[str, Any] | None = None,
+    adopted: bool = False,
+) -> tuple[list[Resolved], list[Problem]]:
+    """Return all drills of a scenario and every problem; with a problem the drills are incomplete."""
+    name = shown(file)
+    combinations, problems = expand(document, name, sets)
+    digest = digest_of(file, folder, document, adopted=adopted)
+    drills: list[Resolved] = []
+    found: dict[Problem, list[Combination]] = {}
+    for combination in combinations:
+        drill, mine = _resolve_one(
+            document, file, folder, combination, digest=digest, adopted=adopted
+        )
+        for problem in mine:
+            found.setdefault(problem, []).append(combination)
+        if drill is not None:
+            drills.append(drill)
+    problems += found
+    return drills, list(fold(problems))
+
+
+def _resolve_one(
+    document: Document,
+    file: Path,
+    folder: Path,
+    combination: Combination,
+    *,
+    digest: str,
+    adopted: bool,
+) -> tuple[Resolved | None, list[Problem]]:
+    name = shown(file)
+    data, problems, broken = render_document(document, name, combination.values)
+    scenario, shape = structure.check(data, document.positions, name)
+    paths = {dotted(path) for path in broken}
+    problems += [problem for problem in shape if problem.field not in paths]
+    problems += validate.check(data, document.positions, name, combination.values, broken)
+    problems += _manifest_problems(data, document, file, folder, combination, adopted=adopted)
+    if scenario is None or problems:
+        return None, problems
+    return resolve(scenario, combination, digest, adopted=adopted), []
+
+
+def _manifest_problems(
+    data: object,
+    document: Document,
+    file: Path,
+    folder: Path,
+    combination: Combination,
+    *,
+    adopted: bool,
+) -> list[Problem]:
+    problems: list[Problem] = []
+    present: list[str] = []
+    for i, name in enumerate(manifests_of(data)):
+        path = inside(folder, name)
+        if path is not None and path.is_file():
+            present.append(name)
+            continue
+        where = document.positions.of(("spec", "manifests", i))
+        line, column = (where.line, where.column) if where else (None, None)
+        why = "is no file beside the scenario" if path else "lies outside of the scenario's folder"
+        at = f"spec.manifests[{i}]"
+        problems.append(Problem(shown(file), line, column, at, f"{name!r} {why}"))
+    prefix = f"{shown(folder)}/" if str(folder) != "." else ""
+    _, more = collect(
+        folder, present, combination.values, DrillContext(), adopted=adopted, shown=prefix
+    )
+    return [*problems, *more]
+
+
+def manifests_of(data: object) -> list[str]:
+    """Return the names of the manifests of a document of any shape."""
+    spec = data.get("spec") if isinstance(data, dict) else None
+    names = spec.get("manifests") if isinstance(spec, dict) else None
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def digest_of(file: Path, folder: Path, document: Document, *, adopted: bool = False) -> str:
+    """Return the first 12 hex digits of the SHA-256 over the scenario file, its manifests, and what those include."""
+    names = set(manifests_of(document.data))
+    if not adopted:
+        for name in list(names):
+            if name.endswith(TEMPLATE_SUFFIX):
+                names |= included(folder, name)
+    files = [("", file)] if file.is_file() else []
+    for name in sorted(names):
+        path = inside(folder, name)
+        if path is not None and path.is_file():
+            files.append((name, path))
+    total = hashlib.sha256()
+    for name, path in files:
+        content = path.read_bytes()
+        total.update(f"{name}\0{len(content)}\0".encode())
+        total.update(content)
+    return total.hexdigest()[:_DIGITS]

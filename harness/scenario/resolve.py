@@ -1,0 +1,134 @@
+"""From a validated file to what the runner and the timeline use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.model.resolved import (
+    Action,
+    ApplyStep,
+    Check,
+    CheckKind,
+    DeleteStep,
+    DoneWhen,
+    Expect,
+    KillStep,
+    Nodes,
+    PatchStep,
+    Record,
+    Resolved,
+    ScaleStep,
+    StartStep,
+    Step,
+    StopStep,
+    TemplatePatch,
+    WaitStep,
+)
+from harness.model.scenario_checks import SETTLED
+from harness.model.scenario_steps import CHANGING_VERBS, DEFAULT_WITHIN
+
+if TYPE_CHECKING:
+    from harness.model.scenario import ScenarioFile, Spec
+    from harness.model.scenario_checks import CheckSpec
+    from harness.model.scenario_steps import PatchSpec, StepSpec
+    from harness.scenario.variants import Combination
+
+
+def resolve(
+    scenario: ScenarioFile, combination: Combination, digest: str, *, adopted: bool = False
+) -> Resolved:
+    """Return the scenario for one combination of variant and values; `scenario` was rendered for that combination."""
+    spec = scenario.spec
+    name = scenario.metadata.name
+    variant = (spec.variants or {}).get(combination.variant)
+    return Resolved(
+        name=name,
+        variant=combination.label,
+        id=f"{name}[{combination.label}]",
+        question=spec.question,
+        setup=spec.setup,
+        description=variant.description if variant else "",
+        requires=tuple(spec.requires),
+        nodes=Nodes(spec.nodes.count, spec.nodes.min),
+        values=dict(combination.values),
+        expect=_expect(spec, combination.variant),
+        settle=spec.settle,
+        manifests=tuple(spec.manifests),
+        steps=_steps(spec.steps),
+        record=tuple(Record(row.title, row.object, row.path, tuple(row.at)) for row in spec.record),
+        checks=tuple(_check(check) for check in spec.checks),
+        done_when=tuple(DoneWhen(row.text, tuple(row.by)) for row in spec.done_when),
+        digest=digest,
+        adopted=adopted,
+    )
+
+
+def _expect(spec: Spec, variant: str) -> Expect:
+    own = (spec.variants or {}).get(variant)
+    phase = (own.expect.phase if own else None) or spec.expect.phase or Expect().phase
+    fail = own.expect.fail if own and own.expect.fail is not None else spec.expect.fail
+    return Expect(phase, tuple(fail or ()))
+
+
+def _steps(steps: list[StepSpec]) -> tuple[Step, ...]:
+    found = [(step, _action(step)) for step in steps]
+    marked = next((step.name for step in steps if step.change), None)
+    first = next(
+        (step.name for step, action in found if action and action.VERB in CHANGING_VERBS), None
+    )
+    change = marked or first
+    return tuple(
+        Step(
+            name=step.name,
+            action=action,
+            until=step.until,
+            within=None if step.until is None else _seconds(step.within, DEFAULT_WITHIN),
+            change=step.name == change,
+        )
+        for step, action in found
+    )
+
+
+def _action(step: StepSpec) -> Action | None:
+    if step.apply is not None:
+        return ApplyStep(tuple(step.apply))
+    if step.patch is not None:
+        return _patch(step.patch)
+    if step.delete is not None:
+        return DeleteStep(step.delete.target)
+    if step.scale is not None:
+        return ScaleStep(step.scale.target, step.scale.replicas)
+    if step.wait is not None:
+        return WaitStep(step.wait)
+    simple: dict[str, Any] = {"stop": StopStep, "start": StartStep, "kill": KillStep}
+    return next((cls() for verb, cls in simple.items() if getattr(step, verb) is not None), None)
+
+
+def _patch(patch: PatchSpec) -> PatchStep:
+    template = patch.template
+    if template is None:
+        return PatchStep(patch.target, None, patch.merge)
+    change = TemplatePatch(template.annotations, template.labels, template.image)
+    return PatchStep(patch.target, change)
+
+
+def _check(check: CheckSpec) -> Check:
+    given: dict[CheckKind, str | None] = {
+        "eventually": check.eventually,
+        "always": check.always,
+        "never": check.never,
+    }
+    kind, expression = next((kind, text) for kind, text in given.items() if text is not None)
+    return Check(
+        id=check.id,
+        title=check.title or check.id.replace("-", " ").capitalize(),
+        kind=kind,
+        expression=str(expression),
+        from_=check.from_,
+        until=check.until or SETTLED,
+        hold_for=_seconds(check.for_, 0.0),
+    )
+
+
+def _seconds(given: float | None, default: float) -> float:
+    return default if given is None else given
