@@ -36,6 +36,24 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers."""
     config.addinivalue_line("markers", "drill: runs a whole drill on a cluster; only with -m drill")
     config.addinivalue_line("markers", "embedded: needs an embedded cluster; only with -m embedded")
+    _check(config)
+
+
+def _check(config: pytest.Config) -> None:
+    """Refuse options that name nothing, before anything is collected or made."""
+    subject, cluster = config.getoption("--drill-subject"), config.getoption("--drill-cluster")
+    if (subject, cluster) == ("bundled", "embedded"):
+        return  # the defaults need no check, and other people's test runs need no import
+    from harness.clusters.base import ClusterError
+    from harness.clusters.select import parse
+    from harness.subjects.base import SubjectError
+    from harness.subjects.select import make_subject
+
+    try:
+        make_subject(subject)
+        parse(cluster)
+    except (ClusterError, SubjectError) as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

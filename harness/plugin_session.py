@@ -64,7 +64,6 @@ class DrillRunner:
         self._options = Options(
             out=out.absolute(),
             cluster=str(config.getoption("--drill-cluster")),
-            subject=str(config.getoption("--drill-subject")),
             keep=bool(config.getoption("--drill-keep")),
             seed=int(config.getoption("--drill-seed")),
             binaries=str(config.getoption("--drill-binaries")),

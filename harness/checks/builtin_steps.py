@@ -8,7 +8,14 @@ from harness.checks import rollout
 from harness.model.clock import moment, moment_of, span
 from harness.model.outcome import Outcome
 from harness.model.report import Finding
-from harness.model.timeline import HarnessError, Interrupted, Missing, Precondition, StepState
+from harness.model.timeline import (
+    HarnessError,
+    Interrupted,
+    Missing,
+    Precondition,
+    StepState,
+    SubjectState,
+)
 
 if TYPE_CHECKING:
     from harness.checks.phases import PhaseLog
@@ -22,6 +29,7 @@ PRECONDITION: Final = "precondition"
 REQUIRES: Final = "requires"
 HARNESS: Final = "harness"
 INTERRUPTED: Final = "interrupted"
+_GONE: Final = {"stopped": "been stopped", "killed": "been killed"}
 
 
 def _finding(check: str, title: str, outcome: Outcome, evidence: str) -> Finding:
@@ -83,7 +91,10 @@ def steps_completed(timeline: Timeline, scenario: Resolved, schedule: Schedule) 
             return _finding(STEPS_COMPLETED, title, Outcome.ERROR, evidence)
         if state.state == "timed-out":
             return _finding(
-                STEPS_COMPLETED, title, Outcome.FAIL, _timed_out(state, states, scenario)
+                STEPS_COMPLETED,
+                title,
+                Outcome.FAIL,
+                _timed_out(state, states, scenario) + _no_subject(timeline, state.t),
             )
     left = [step.name for step in scenario.steps if step.name not in schedule.held]
     if left:
@@ -106,6 +117,16 @@ def _timed_out(state: StepState, states: list[StepState], scenario: Resolved) ->
     how_long = f" {span(state.t - begun[-1])}" if begun else ""
     text = f"step {state.step} timed out at {moment(state.t)}: waited{how_long}{waited}"
     return f"{text}; seen last: {state.detail}" if state.detail else text
+
+
+def _no_subject(timeline: Timeline, t: float) -> str:
+    """Return a clause if no subject was running at a moment, which explains why nothing happened."""
+    states = [s for s in timeline.of(SubjectState) if s.t <= t and s.state != "forbidden"]
+    if not states or states[-1].state == "started":
+        return ""
+    last = states[-1]
+    why = f" ({last.detail})" if last.detail else ""
+    return f"; the subject had {_GONE.get(last.state, last.state)} at {moment(last.t)}{why}"
 
 
 def ends_in(scenario: Resolved, schedule: Schedule, phases: PhaseLog) -> Finding:

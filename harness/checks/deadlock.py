@@ -55,7 +55,8 @@ class Deadlock:
 class DeadlockWatch:
     """Looks for the deadlock while a recording is replayed; one that dissolves again is none."""
 
-    _now: dict[str, Deadlock] = field(default_factory=dict)
+    _candidates: set[str] = field(default_factory=set)
+    """Pods of the primary that were blocked while the phase was Promoting."""
     _stuck: dict[str, Deadlock] = field(default_factory=dict)
     _phase: str = ""
     _version: int = -1
@@ -69,42 +70,45 @@ class DeadlockWatch:
         phase = str(facts.get("rollout", {}).get("phase", ""))
         if phase == "Failed" and self._phase != "Failed":
             # The subject gave up on them; it may remove them now, which does not make them placeable.
-            self._stuck.update(self._now)
-        pods = facts.get("pods", ())
-        self._now = {
-            pod["name"]: found
-            for pod in pods
-            if pod["unschedulable"] and (found := self._diagnose(pod, pods, phase, state))
-        }
+            self._diagnose(state)
         self._phase = phase
+        if phase == "Promoting":
+            self._candidates |= {p["name"] for p in facts.get("pods", ()) if p["unschedulable"]}
 
-    def _diagnose(
-        self, pod: dict[str, Any], pods: list[dict[str, Any]], phase: str, state: State
-    ) -> Deadlock | None:
-        if pod["role"] == "primary" and phase != "Promoting" and pod["name"] not in self._now:
-            return None
-        message = pod["message"]
-        if message and "anti-affinity" not in message:
-            return None
-        raw = state.get("Pod", pod["name"])
-        workload = state.workload(pod["app"])
-        old = [p for p in pods if p["app"] == pod["app"] and p["hash"] != pod["hash"] and p["node"]]
-        if raw is None or workload is None or not old or not _unkeyed(raw):
-            return None
-        budget = _budget(workload)
-        if budget is None:
-            return None
-        return Deadlock(pod["name"], pod["app"], pod["role"], *budget)
-
-    def finish(self, _state: State) -> None:
+    def finish(self, state: State) -> None:
         """Whoever is still blocked when observation ends is stuck."""
-        self._stuck.update(self._now)
+        self._diagnose(state)
+
+    def _diagnose(self, state: State) -> None:
+        pods = state.facts().get("pods", ())
+        for pod in pods:
+            # One of the primary that is blocked in another phase is not blocked by its promotion.
+            promoted = pod["role"] != "primary" or pod["name"] in self._candidates
+            apps = {found.app for found in self._stuck.values()}
+            if pod["unschedulable"] and promoted and pod["app"] not in apps:
+                found = _diagnosis(pod, pods, state)
+                if found is not None:
+                    self._stuck[pod["name"]] = found
 
     @property
     def found(self) -> tuple[Deadlock, ...]:
         """The deadlocks, one for each workload."""
-        by_app = {found.app: found for found in reversed(self._stuck.values())}
-        return tuple(by_app.values())
+        return tuple(self._stuck.values())
+
+
+def _diagnosis(pod: dict[str, Any], pods: list[dict[str, Any]], state: State) -> Deadlock | None:
+    message = pod["message"]
+    if message and "anti-affinity" not in message:
+        return None
+    raw = state.get("Pod", pod["name"])
+    workload = state.workload(pod["app"])
+    old = any(p["app"] == pod["app"] and p["hash"] != pod["hash"] and p["node"] for p in pods)
+    if raw is None or workload is None or not old or not _unkeyed(raw):
+        return None
+    budget = _budget(workload)
+    if budget is None:
+        return None
+    return Deadlock(pod["name"], pod["app"], pod["role"], *budget)
 
 
 def _unkeyed(pod: JSON) -> bool:

@@ -252,7 +252,7 @@ class _Inspector:
         first = node.args[0] if node.args else None
         if not isinstance(first, Name) or (len(node.args) != _MACRO_ARGS and not with_filter):
             return self._find(node.offset, f"{node.name}() takes a name and an expression")
-        if items.type not in {"dyn"} and not items.type.startswith(("list(", "map(")):
+        if items.type != "dyn" and not items.type.startswith(("list(", "map(")):
             subject = _spell(target) or "this"
             self._find(
                 node.offset, f"{subject} is {_article(items.type)}, {node.name}() needs a list"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,12 +18,13 @@ class PathMissingError(LookupError):
     """A path that an object does not have; the message says where it ends."""
 
 
-def split(path: str) -> list[str | int]:
+@functools.cache
+def split(path: str) -> tuple[str | int, ...]:
     """Split a path: `spec.containers[0].image`, `metadata.annotations["a.b/c"]`; an empty path is the object itself."""
     parts: list[str | int] = []
     for double, single, index, plain in _PART.findall(path):
         parts.append(int(index) if index else double or single or plain)
-    return parts
+    return tuple(parts)
 
 
 def read(obj: object, path: str) -> Any:
@@ -46,11 +48,18 @@ def read(obj: object, path: str) -> Any:
 
 
 def dig(obj: object, path: str, default: Any = None) -> Any:
-    """Return the value at a path, or `default` where it is missing or null."""
-    try:
-        value = read(obj, path)
-    except PathMissingError:
-        return default
+    """Return the value at a path, or `default` where it is missing or null.
+
+    The same walk as `read`, without finding out where it ends: this is called some dozen times for every observation.
+    """
+    value: Any = obj
+    for part in split(path):
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            return default
     return default if value is None else value
 
 

@@ -112,15 +112,19 @@ class PhaseLog:
 
 
 def places(pods: Any) -> tuple[PodPlace, ...]:
-    """Return the pods of a row, by workload and name.
+    """Return the pods of a row, by workload, revision and node, so that rows can be compared at a glance.
 
     A pod that the scheduler has not looked at yet is left out: it is nowhere, and for a few milliseconds every pod is.
     """
     shown = [pod for pod in pods if pod["scheduled"] or pod["unschedulable"] or pod["gated"]]
     return tuple(
         PodPlace(pod["name"], pod["app"], pod["role"], pod["hash"], pod["node"], pod_state(pod))
-        for pod in sorted(shown, key=lambda pod: (pod["app"], pod["name"]))
+        for pod in sorted(shown, key=_place)
     )
+
+
+def _place(pod: dict[str, Any]) -> tuple[str, str, bool, str, str]:
+    return pod["app"], pod["hash"], not pod["node"], pod["node"], pod["name"]
 
 
 def _blocked(row: PhaseRow) -> set[str]:

@@ -42,14 +42,18 @@ class State:
         self._objects: dict[str, dict[str, JSON]] = {}
         self._synced: set[str] = set()
         self._seen: set[str] = set()
-        self._first: dict[str, float] = {}
+        self._born: dict[str, float] = {}
         self._owners: dict[tuple[str, str], tuple[str, str]] = {}
         self._refused: dict[tuple[str, str], str] = {}
         self._target = ""
         self._apex = ""
-        self._pod_views: dict[str, tuple[JSON, str, str, dict[str, Any]]] = {}
+        self._names = 0
+        """Grows whenever a pod's owner or role may have changed, though the pod did not."""
+        self._pod_views: dict[str, tuple[JSON, int, dict[str, Any]]] = {}
         self._stale = True
         self._facts: World = {}
+        self._world: World = {}
+        self._world_key: tuple[float, int, float | None] = (-1.0, -1, None)
 
     # ---- folding
 
@@ -79,18 +83,27 @@ class State:
             if known is not None and _uid(known) == _uid(obj):
                 del store[name]
         else:
+            if kind == "Pod" and (name not in store or _uid(store[name]) != _uid(obj)):
+                self._born[name] = seen.t
             store[name] = obj
-            self._first.setdefault(f"{kind}/{name}/{_uid(obj)}", seen.t)
             owner = owner_of(obj)
-            if owner is not None:
+            if owner is not None and self._owners.get((kind, name)) != owner:
                 self._owners[kind, name] = owner
+                # A pod owns nothing, so its own owner is nobody else's news.
+                self._names += kind != "Pod"
         if kind == self.kind.kind:
-            rollout = self.rollout
-            # The names outlive the object: after its deletion the primary is still the primary.
-            if rollout is not None:
-                self._target = rollouts.target_name(rollout, self.kind)
-                self._apex = rollouts.apex_name(rollout, self.kind)
+            self._name_roles()
         self._stale = True
+
+    def _name_roles(self) -> None:
+        """Take the names that the rollout object refers to; they outlive it: after its deletion the primary is still that."""
+        rollout = self.rollout
+        if rollout is None:
+            return
+        names = rollouts.target_name(rollout, self.kind), rollouts.apex_name(rollout, self.kind)
+        if names != (self._target, self._apex):
+            self._target, self._apex = names
+            self._names += 1
 
     def _apply_event(self, event: JSON) -> None:
         if event.get("reason") != "FailedCreate":
@@ -165,24 +178,28 @@ class State:
         """Return the variables that a check sees, now or, with nothing else changed, at a later moment `t`.
 
         What cannot be known yet is absent: before a watch's first list there is no `pods`, rather than an empty list. Seconds
-        are counted from the timeline's time zero.
+        are counted from the timeline's time zero. The result is shared and cached, not to be changed.
         """
-        moment = self.t if t is None else t
+        moment = float(self.t if t is None else t)
+        facts = self.facts()
+        key = moment, self.version, self.change_at
+        if key != self._world_key:
+            self._world_key = key
+            self._world = self._clocked(facts, moment)
+        return self._world
+
+    def _clocked(self, facts: World, moment: float) -> World:
         since = self.since_change(moment)
         world: World = {
-            **self.facts(),
-            "t": float(moment),
+            **facts,
+            "t": moment,
             "since_change": -1.0 if since is None else since,
             "step": self.step,
             "values": dict(self.scenario.values),
         }
         if "pods" in world:
-            world["pods"] = [self._aged(pod, moment) for pod in world["pods"]]
+            world["pods"] = [{**p, "age": moment - self._born[p["name"]]} for p in world["pods"]]
         return world
-
-    def _aged(self, pod: dict[str, Any], moment: float) -> dict[str, Any]:
-        raw = self._objects["Pod"][pod["name"]]
-        return {**pod, "age": float(moment) - self._first[f"Pod/{pod['name']}/{_uid(raw)}"]}
 
     def _knows(self, *kinds: str) -> bool:
         return any(kind in self._synced or kind in self._seen for kind in kinds)
@@ -208,13 +225,12 @@ class State:
 
     def _pods(self) -> Iterator[dict[str, Any]]:
         for name, pod in self._objects.get("Pod", {}).items():
-            app = self._app(pod)
-            role = self._role(app)
             cached = self._pod_views.get(name)
-            if cached is None or cached[0] is not pod or cached[1:3] != (app, role):
-                cached = (pod, app, role, pod_view(pod, app, role))
+            if cached is None or cached[0] is not pod or cached[1] != self._names:
+                app = self._app(pod)
+                cached = (pod, self._names, pod_view(pod, app, self._role(app)))
                 self._pod_views[name] = cached
-            yield cached[3]
+            yield cached[2]
 
     def _build_workloads(self, facts: World) -> None:
         owned: dict[str, list[dict[str, Any]]] = {}
@@ -244,8 +260,7 @@ class State:
     def _app(self, pod: JSON) -> str:
         owner = owner_of(pod)
         if owner is None or owner not in self._owners:
-            known = owner is not None and owner[1] in self._objects.get(owner[0], {})
-            return owner[1] if known and owner is not None else guessed_app(pod)
+            return guessed_app(pod)
         for _ in range(_MAX_OWNERS):
             above = self._owners.get(owner)
             if above is None or above[0] == self.kind.kind:

@@ -20,6 +20,7 @@ LISTS: Final = ("pods", "workloads", "nodes", "services")
 SCALARS: Final = ("rollout", "canary", "primary", "target", "values")
 """Variables whose single fields are shown as evidence."""
 
+_STRUCTURED: Final = frozenset({*LISTS, *SCALARS})
 _POD_KINDS: Final = frozenset({"Pod", "ReplicaSet"})
 _WORKLOAD_KINDS: Final = frozenset({"Pod", "ReplicaSet", "Deployment", "DaemonSet", "StatefulSet"})
 _KINDS: Final[dict[str, frozenset[str]]] = {
@@ -44,6 +45,8 @@ class Statement:
     """Variables that it looks at, with their fields; None: the variable as a whole."""
     kinds: frozenset[str]
     """Kinds of objects whose watch matters to it."""
+    clocked: bool = False
+    """Whether its value may change with the clock alone."""
     problem: str = ""
 
     @classmethod
@@ -52,14 +55,14 @@ class Statement:
         try:
             expression = Expression.compile(check.expression)
         except ExpressionError as error:
-            return cls(check, None, {}, frozenset(), str(error))
+            return cls(check, None, {}, frozenset(), problem=str(error))
         uses = _uses(check.expression)
         kinds: set[str] = set()
         for name in uses:
             kinds |= _KINDS.get(name, frozenset())
         if {"rollout", "canary", "primary", "target", "pods", "services"} & uses.keys():
             kinds.add(rollout_kind)
-        return cls(check, expression, uses, frozenset(kinds))
+        return cls(check, expression, uses, frozenset(kinds), _clocked(uses))
 
     @property
     def text(self) -> str:
@@ -71,13 +74,18 @@ class Statement:
         """Whether it says something about pods, which is empty talk where there never was one."""
         return bool(_OF_PODS & self.uses.keys())
 
-    @property
-    def clocked(self) -> bool:
-        """Whether its value may change with the clock alone."""
-        if {"t", "since_change", "step"} & self.uses.keys():
-            return True
-        fields = self.uses.get("pods", frozenset())
-        return fields is None or "age" in fields
+    def part(self, world: World) -> World:
+        """Return the part of a world that it looks at; where that is the same, so is its value."""
+        part: World = {}
+        for name, fields in self.uses.items():
+            value = world.get(name)
+            if fields is None or value is None or name not in _STRUCTURED:
+                part[name] = value
+            elif name in LISTS:
+                part[name] = [[row.get(key) for key in fields] for row in value]
+            else:
+                part[name] = [value.get(key) for key in fields]
+        return part
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -107,6 +115,13 @@ class Statement:
             fields = sorted(value) if self.uses[name] is None else sorted(self.uses[name] or ())
             shown += [f"{name}.{key} = {_short(value[key])}" for key in fields if key in value]
         return shown
+
+
+def _clocked(uses: dict[str, frozenset[str] | None]) -> bool:
+    if {"t", "since_change", "step"} & uses.keys():
+        return True
+    fields = uses.get("pods", frozenset())
+    return fields is None or "age" in fields
 
 
 def _uses(text: str) -> dict[str, frozenset[str] | None]:

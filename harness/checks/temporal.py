@@ -46,6 +46,7 @@ class Evaluation:
     pods_seen: bool = False
     _value: bool | Unknown | None = None
     _version: int = -1
+    _part: World = field(default_factory=dict)
     _run: float | None = None
     _follower: Follower | None = None
     _change_at: float | None = None
@@ -92,6 +93,10 @@ class Evaluation:
         self._version = state.version
         world = state.world(t)
         self._last = world
+        part = self.statement.part(world)
+        if self._value is not None and part == self._part:
+            return world
+        self._part = part
         eventually = self.statement.check.kind == "eventually"
         value = self.statement.evaluate(world) if eventually else self.statement.bad(world)
         self._value = value
@@ -145,6 +150,8 @@ class Evaluation:
 
     def finding(self) -> Finding:
         """Return what was found. Call it after the last observation."""
+        # Who still is as it should not be comes first: that is what somebody has to look into.
+        self.witnesses.sort(key=lambda witness: (witness.until is not None, witness.since))
         outcome, evidence = self._judge()
         check = self.statement.check
         return Finding(

@@ -173,7 +173,7 @@ def _brief(finding: Finding) -> str:
         first = finding.witnesses[0]
         text = first.text.replace(first.message, first.message.split(". ", 1)[0])
         more = len(finding.witnesses) - 1
-        text += f"; and {more} more" if more else ""
+        text = f"{text.rstrip('.')}; and {more} more" if more else text
     kinds = "".join(f"{note.kind}: " for note in finding.notes)
     return kinds + text.rstrip(".")
 

@@ -5,6 +5,7 @@ Positions are indices into the observations, not times: two observations may bea
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -163,6 +164,7 @@ def schedule(timeline: Timeline, scenario: Resolved) -> Schedule:
     settle = None
     if {"begin", "end"} <= marks.settle.keys():
         settle = marks.settle["begin"], marks.settle["end"]
-    return Schedule(
-        marks.held, marks.begun or 0, end, settle, over, cut, tuple(marks.gaps), lost=lost
-    )
+    ended = timeline.observations[over].t if over >= 0 else 0.0
+    # A watch that is found to be behind once observation is over was behind when it ended.
+    gaps = tuple(dataclasses.replace(gap, since=min(gap.since, ended)) for gap in marks.gaps)
+    return Schedule(marks.held, marks.begun or 0, end, settle, over, cut, gaps, lost=lost)

@@ -30,23 +30,44 @@ Key = tuple[str, str]
 """List variable and name of an element."""
 
 
-def find(statement: Statement, world: World) -> list[Key]:
-    """Return the elements to which a violation comes down; nothing if it does not depend on the lists."""
-    lists = [name for name in statement.lists if name in world]
-    elements = [(name, item) for name in lists for item in world[name]]
-    empty = {**world, **{name: [] for name in lists}}
-    if not elements or _violates(statement, empty):
-        return []
-    found = [
-        _key(name, item) for name, item in elements if _violates(statement, {**empty, name: [item]})
-    ]
-    if not found:
+@dataclass(slots=True)
+class Finder:
+    """Finds who violates a statement, moment after moment; what did not change is not evaluated again."""
+
+    statement: Statement
+    _alone: dict[Key, tuple[dict[str, Any], World, bool]] = field(default_factory=dict)
+    """What is known of elements: what they and the single values were like, and whether they violate it on their own."""
+
+    def find(self, world: World) -> list[Key]:
+        """Return the elements to which a violation comes down; nothing if it does not depend on the lists."""
+        statement = self.statement
+        lists = [name for name in statement.lists if name in world]
+        elements = [(name, item) for name in lists for item in world[name]]
+        empty = {**world, **{name: [] for name in lists}}
+        if not elements or _violates(statement, empty):
+            return []
+        rest = {name: world.get(name) for name in statement.uses if name not in lists}
         found = [
             _key(name, item)
             for name, item in elements
-            if _violates(statement, {**world, name: [item]})
+            if self._violates_alone(name, item, empty, rest)
         ]
-    return found or _thinned(statement, world, elements)
+        if not found:
+            found = [
+                _key(name, item)
+                for name, item in elements
+                if _violates(statement, {**world, name: [item]})
+            ]
+        return found or _thinned(statement, world, elements)
+
+    def _violates_alone(self, name: str, item: dict[str, Any], empty: World, rest: World) -> bool:
+        key = _key(name, item)
+        seen = item if self.statement.clocked else {**item, "age": None}
+        known = self._alone.get(key)
+        if known is None or known[0] != seen or known[1] != rest:
+            known = seen, rest, _violates(self.statement, {**empty, name: [item]})
+            self._alone[key] = known
+        return known[2]
 
 
 def _thinned(
@@ -88,15 +109,24 @@ class Follower:
 
     statement: Statement
     change_at: float | None = None
+    _finder: Finder = field(init=False)
     _followed: dict[Key, _Followed] = field(default_factory=dict)
     extra: set[Key] = field(default_factory=set)
     """Witnesses beyond the limit."""
 
+    def __post_init__(self) -> None:
+        self._finder = Finder(self.statement)
+
     def look(self, t: float, world: World) -> None:
         """Note who violates the statement now."""
-        keys = find(self.statement, world)
+        keys = self._finder.find(world)
         if keys:
-            now = {key: _element(world, key) for key in keys}
+            named = {
+                _key(name, item): item
+                for name in self.statement.lists
+                for item in world.get(name, ())
+            }
+            now = {key: named[key] for key in keys}
         else:
             text = ", ".join(self.statement.scalars(world)) or self.statement.check.expression
             now = {("", "values"): {"name": text}}
@@ -168,10 +198,6 @@ class Follower:
                 speaker = "reason"
             text += f"; {speaker}: {item.message}" if speaker else f"; {item.message}"
         return text
-
-
-def _element(world: World, key: Key) -> dict[str, Any]:
-    return next(item for item in world[key[0]] if item.get("name") == key[1])
 
 
 def _counts(workload: dict[str, Any]) -> str:

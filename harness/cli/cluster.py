@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import typer
@@ -99,7 +98,7 @@ def logs(
     """Print a component's log."""
     from harness.clusters.embedded.cluster import logs as read
 
-    typer.echo(read(name, component), nl=False)
+    typer.echo(read(name, component).read_text(encoding="utf-8", errors="replace"), nl=False)
     return ExitCode.OK
 
 
@@ -119,13 +118,12 @@ def build(
 @app.command()
 def prove(name: Name) -> int:
     """Prove that namespaces and owned objects really go there (a plane without its controllers would never end a drill)."""
-    from harness.clusters.embedded.cluster import find
-    from harness.clusters.embedded.readiness import prove_collectors
+    from harness.clusters.embedded.cluster import find, prove_collectors
 
     cluster = find(name)
     if cluster is None:
         msg = f"there is no living embedded cluster {name!r}; see `drill cluster list`"
         raise UsageProblemError(msg)
-    asyncio.run(prove_collectors(cluster.kubeconfig))
-    typer.echo("namespaces and owned objects are collected")
+    seconds = prove_collectors(cluster)
+    typer.echo(f"a namespace and an owned object were gone after {seconds:.1f} s")
     return ExitCode.OK

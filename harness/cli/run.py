@@ -63,6 +63,10 @@ def run(
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Drills at the same time on one cluster.")] = 4,
     seed: o.Seed = 1,
     binaries: o.Binaries = "auto",
+    anonymise: Annotated[
+        bool,
+        typer.Option("--anonymise", help="Replace names, nodes and registries in every output."),
+    ] = False,
     scenarios: o.Scenarios = None,
 ) -> int:
     """Run scenarios and write a verdict report.
@@ -87,7 +91,23 @@ def run(
     if not plans:
         typer.echo("nothing selected", err=True)
         return ExitCode.NOTHING_SELECTED
-    return _carry_out(plans, out=out, cluster=cluster, subject=subject, keep=keep, seed=seed, binaries=binaries, jobs=jobs)
+    if out is not None and (out / "report.md").exists():
+        msg = f"--out {out}: holds the report of another run; choose another folder"
+        raise UsageProblemError(msg)
+    from harness.run.identity import run_id
+    from harness.run.plan import Options
+
+    run = run_id()
+    options = Options(
+        out=out or Path("drill-reports") / run,
+        cluster=cluster,
+        keep=keep,
+        seed=seed,
+        binaries=binaries,
+        jobs=jobs,
+        anonymise=anonymise,
+    )
+    return _carry_out(plans, options, run)
 
 
 def _plans(
@@ -118,17 +138,10 @@ def _plans(
     return plans
 
 
-def _carry_out(plans: Sequence[Plan], *, out: Path | None, **kwargs: object) -> int:
+def _carry_out(plans: Sequence[Plan], options: Options, run: str) -> int:
     from harness.report.summary import summary
     from harness.run.artefacts import REPORT
-    from harness.run.identity import run_id
-    from harness.run.plan import Options
 
-    if out is not None and (out / REPORT).exists():
-        msg = f"--out {out}: holds the report of another run; choose another folder"
-        raise UsageProblemError(msg)
-    run = run_id()
-    options = Options(out=out or Path("drill-reports") / run, **kwargs)  # type: ignore[arg-type]
     session = asyncio.run(_session(plans, options, run))
     for error in session.errors:
         typer.echo(f"error: {error}", err=True)

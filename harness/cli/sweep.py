@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli.errors import UsageProblemError
 from harness.model.outcome import ExitCode
+
+if TYPE_CHECKING:
+    from harness.run.sweep import Sweep
 
 
 def register(app: typer.Typer) -> None:
@@ -31,17 +34,10 @@ def sweep(
     ] = None,
 ) -> int:
     """Remove what a killed run left: namespaces, CRDs, embedded clusters, tokens. Living runs are left alone."""
-    from harness.run.sweep import sweep as carry_out
-
-    target = None
-    if cluster is not None:
-        from harness.clusters.select import open_named
-
-        if ":" not in cluster:
-            msg = f"--cluster {cluster!r}: name one cluster, as context:NAME or embedded:NAME"
-            raise UsageProblemError(msg)
-        target = asyncio.run(open_named(cluster))
-    result = asyncio.run(carry_out(dry_run=dry_run, cluster=target))
+    if cluster is not None and ":" not in cluster:
+        msg = f"--cluster {cluster!r}: name one cluster, as context:NAME or embedded:NAME"
+        raise UsageProblemError(msg)
+    result = asyncio.run(_sweep(cluster, dry_run=dry_run))
     word = "would remove" if dry_run else "removed"
     for line in result.removed:
         typer.echo(f"{word} {line}")
@@ -50,3 +46,17 @@ def sweep(
     if not result.removed and not result.problems:
         typer.echo("nothing is left of earlier runs")
     return ExitCode.LEFT_BEHIND if result.problems else ExitCode.OK
+
+
+async def _sweep(cluster: str | None, *, dry_run: bool) -> Sweep:
+    from harness.clusters.select import open_cluster
+    from harness.run.sweep import sweep as carry_out
+
+    if cluster is None:
+        return await carry_out(dry_run=dry_run)
+    # Named clusters are only opened, never made, so neither nodes nor binaries matter.
+    opened = open_cluster(
+        cluster, nodes=1, seed=None, binaries_source="auto", progress=lambda _line: None
+    )
+    async with opened as target:
+        return await carry_out(dry_run=dry_run, cluster=target)

@@ -1,1 +1,1 @@
-
+"""The one client of an API server: configuration, raw JSON requests, watches, discovery."""

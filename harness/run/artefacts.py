@@ -13,12 +13,11 @@ from harness.report.markdown import markdown
 from harness.report.markdown_run import markdown_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from harness.model.report import DrillReport
     from harness.model.timeline import Observation
-    from harness.run.redact import Redactor
 
 TIMELINE: Final = "timeline.jsonl"
 REPORT: Final = "report.md"
@@ -44,9 +43,15 @@ def write_run(folder: Path, report: RunReport) -> None:
 
 
 def write_evidence(
-    folder: Path, observations: Iterable[Observation], log: Path, redactor: Redactor
+    folder: Path,
+    observations: Iterable[Observation],
+    log: Path,
+    publishable: Callable[[str], str],
 ) -> None:
-    """Write what a person needs to find out why: the controller's log, the events and the objects as they were last seen."""
+    """Write what a person needs to find out why: the controller's log, the events and the objects as they were last seen.
+
+    `publishable` takes the secrets out of the log, which is raw.
+    """
     last: dict[tuple[str, str], dict[str, Any]] = {}
     for seen in observations:
         if isinstance(seen, ObjectSeen):
@@ -57,7 +62,7 @@ def write_evidence(
     others = [row for (kind, _), row in sorted(last.items()) if kind != "Event"]
     _write(folder / OBJECTS, json.dumps(others, indent=1) + "\n")
     if log.exists():
-        _write(folder / LOG, redactor.text(log.read_text(encoding="utf-8", errors="replace")))
+        _write(folder / LOG, publishable(log.read_text(encoding="utf-8", errors="replace")))
 
 
 def _event(event: dict[str, Any]) -> str:

@@ -15,200 +15,112 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from harness import __version__
 from harness.checks.judge import judge
 from harness.kube.client import KubeClient
 from harness.kube.errors import KubeError
-from harness.model.features import FEATURES
-from harness.model.timeline import (
-    Header,
-    HarnessError,
-    Interrupted,
-    Missing,
-    Precondition,
-    Settled,
-    SubjectState,
-    Timeline,
-)
+from harness.model.outcome import Outcome
+from harness.model.timeline import HarnessError, Interrupted, Settled, Timeline
 from harness.run import access, artefacts
-from harness.run.identity import labels
-from harness.run.live import Live
-from harness.run.namespace import make_namespace
-from harness.run.objects import Maker, RefusedError
-from harness.run.recorder import Recorder
-from harness.run.redact import Redactor
+from harness.run.objects import RefusedError
+from harness.run.parts import Parts, put_together
+from harness.run.preconditions import eligible_nodes, lacking_features
+from harness.run.recorder import Recorder, WatchDied
 from harness.run.removal import remove_drill
 from harness.run.steps import run_steps
-from harness.run.timeline_file import TimelineFile
 from harness.run.verbs.context import Context
-from harness.scenario.manifests import DrillContext, render
-from harness.scenario.problem import ScenarioError
-from harness.subjects.base import Access, Subject, SubjectError, SubjectEvent
-from harness.subjects.select import make_subject
+from harness.subjects.base import Access, SubjectError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.report import DrillReport
-    from harness.model.timeline import JSON
-    from harness.run.journal import Entry
     from harness.run.place import Place
     from harness.run.plan import Plan
 
 SYNCED_WITHIN: Final = 30.0
 """Seconds for the first list of every watched kind; it takes some tenths of one."""
-
-
-@dataclass(slots=True)
-class _Drill:
-    """The parts of a drill under way."""
-
-    plan: Plan
-    place: Place
-    client: KubeClient
-    redactor: Redactor
-    subject: Subject
-    folder: Path
-    namespace: Entry
-    live: Live
-    maker: Maker
-    manifests: dict[str, list[JSON]] = field(default_factory=dict)
-
-    @property
-    def log(self) -> Path:
-        """The subject's raw log, in the private folder."""
-        return self.place.private / f"{self.plan.name.folder}.log"
-
-    def notify(self, event: SubjectEvent, detail: str) -> None:
-        """Note something about the subject's process."""
-        self.live.observe(SubjectState(self.live.now(), event, detail))
+COMPLETE_WITHIN: Final = 5.0
+"""Seconds for the watches to catch up with the server at the end; beyond that it is recorded as a gap."""
 
 
 async def run_drill(plan: Plan, place: Place, folder: Path) -> DrillReport:
     """Run one drill and return its report; every output is in `folder` by then.
 
-    Raises KubeError or RefusedError only when not even a namespace could be made; then nothing was.
+    Raises ScenarioError, KubeError or RefusedError only when not even a namespace could be made; then nothing was.
     """
     agent = f"rollout-drill/{__version__} {plan.name.title}"
     cluster = place.cluster
     client = await KubeClient.connect(cluster.kubeconfig, cluster.context, user_agent=agent)
     async with client:
-        drill = await _open(plan, place, folder, client)
-        recorder = Recorder(
-            client, drill.live.header, drill.live.observe, drill.redactor, drill.live.now
-        )
-        recording = asyncio.create_task(recorder.run())
-        try:
-            await _guarded(drill, recorder)
-        finally:
-            recording.cancel()
-            await asyncio.gather(recording, return_exceptions=True)
-        return await _finish(drill)
+        parts = await put_together(plan, place, folder, client)
+        with parts.file:
+            live = parts.live
+            recorder = Recorder(client, live.header, live.observe, parts.redactor, live.now)
+            recording = asyncio.create_task(recorder.run())
+            try:
+                await _guarded(parts, recorder)
+                await recorder.complete(COMPLETE_WITHIN)
+            finally:
+                recording.cancel()
+                await asyncio.gather(recording, return_exceptions=True)
+            return await _finish(parts)
 
 
-async def _open(plan: Plan, place: Place, folder: Path, client: KubeClient) -> _Drill:
-    marks = labels(place.run, plan.name.label)
-    namespace = await make_namespace(client, place.journal, marks, plan.resolved.name)
-    place.namespaces.add(namespace.key.name)
-    redactor = Redactor(salt=namespace.key.name)
-    context = DrillContext(namespace.key.name, place.run)
-    manifests: dict[str, list[JSON]] = {}
-    for manifest in render(plan.resolved, plan.folder, context):
-        manifests.setdefault(manifest.file, []).append(manifest.object)
-    # Before anything is written, so that no secret of theirs reaches an output even once.
-    redactor.learn([obj for objects in manifests.values() for obj in objects])
-    subject = make_subject(plan.subject)
-    header = Header(
-        run_id=place.run,
-        drill_id=plan.name.title,
-        namespace=namespace.key.name,
-        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        harness=__version__,
-        scenario=redactor.json(plan.resolved.to_json()),
-        subject=subject.facts,
-        cluster=place.cluster.facts,
-        reproduce=redactor.text(plan.reproduce),
-    )
-    file = TimelineFile(folder / artefacts.TIMELINE, header, redactor)
-    live = Live(header, file, time.monotonic())
-    maker = Maker(client, place.journal, marks)
-    return _Drill(
-        plan, place, client, redactor, subject, folder, namespace, live, maker, manifests
-    )
-
-
-async def _guarded(drill: _Drill, recorder: Recorder) -> None:
-    """Run the drill's own part until it is over or a signal comes; whatever ends it early becomes an observation."""
-    live, stop = drill.live, drill.place.stop
-    work = asyncio.create_task(_observe(drill, recorder))
+async def _guarded(parts: Parts, recorder: Recorder) -> None:
+    """Run the drill's own part until it is over, a signal comes or a watch dies; an early end becomes an observation."""
+    live, stop = parts.live, parts.place.stop
+    work = asyncio.create_task(_observe(parts, recorder))
     signalled = asyncio.create_task(stop.event.wait())
-    await asyncio.wait((work, signalled), return_when=asyncio.FIRST_COMPLETED)
-    signalled.cancel()
+    died = asyncio.create_task(recorder.died())
+    await asyncio.wait((work, signalled, died), return_when=asyncio.FIRST_COMPLETED)
     if not work.done():
         work.cancel()
-        live.observe(Interrupted(live.now(), stop.signal_name))
-    try:
-        await asyncio.gather(work)
-    except asyncio.CancelledError:
-        pass
-    except Exception as error:  # noqa: BLE001 - reported as what it is: the harness or the cluster broke
-        message = "; ".join(_messages(error))
-        live.observe(HarnessError(live.now(), message))
+        if signalled.done():
+            live.observe(Interrupted(live.now(), stop.signal_name))
+    signalled.cancel()
+    died.cancel()
+    (error, *_) = await asyncio.gather(work, signalled, died, return_exceptions=True)
+    # A dead watch is in the recording already.
+    if isinstance(error, Exception) and not isinstance(error, WatchDied):
+        live.observe(HarnessError(live.now(), "; ".join(_messages(error))))
 
 
 def _messages(error: BaseException) -> list[str]:
     if isinstance(error, BaseExceptionGroup):
         return [text for part in error.exceptions for text in _messages(part)]
-    told = isinstance(error, KubeError | RefusedError | SubjectError | ScenarioError)
+    told = isinstance(error, KubeError | RefusedError | SubjectError)
     return [str(error) if told else f"{type(error).__name__}: {error}"]
 
 
-async def _observe(drill: _Drill, recorder: Recorder) -> None:
-    live = drill.live
-    resolved = drill.plan.resolved
-    if missing := _missing(drill):
+async def _observe(parts: Parts, recorder: Recorder) -> None:
+    live = parts.live
+    if missing := lacking_features(parts):
         for observation in missing:
             live.observe(observation)
         return
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_prepare_subject(drill))
+        tasks.create_task(_prepare_subject(parts))
         tasks.create_task(_synced(recorder))
-    if not _precondition(drill):
+    precondition = eligible_nodes(parts)
+    live.observe(precondition)
+    if not precondition.holds:
         return
     context = Context(
-        client=drill.client,
-        maker=drill.maker,
+        client=parts.client,
+        maker=parts.maker,
         live=live,
-        namespace=drill.namespace.key.name,
-        manifests=drill.manifests,
-        subject=drill.subject,
-        start_subject=lambda: _start_subject(drill),
+        namespace=parts.namespace.key.name,
+        manifests=parts.manifests,
+        subject=parts.subject,
+        start_subject=lambda: _start_subject(parts),
     )
-    if await run_steps(context, resolved.steps):
+    if await run_steps(context, parts.plan.resolved.steps):
         live.observe(Settled(live.now(), "begin"))
-        await asyncio.sleep(resolved.settle)
+        await asyncio.sleep(parts.plan.resolved.settle)
         live.observe(Settled(live.now(), "end"))
-
-
-def _missing(drill: _Drill) -> list[Missing]:
-    """Return what the scenario requires and the subject or the cluster has not."""
-    cluster, subject = drill.place.cluster.facts, drill.subject.facts
-    having = {
-        "subject": (subject.capabilities, f"subject {subject.name}"),
-        "cluster": (cluster.capabilities, f"cluster {cluster.name}"),
-    }
-    missing = []
-    for side, (capabilities, who) in having.items():
-        needed = [f for f in drill.plan.resolved.requires if side in FEATURES[f].of]
-        lacking = tuple(f for f in needed if f not in capabilities)
-        if lacking:
-            missing.append(Missing(drill.live.now(), lacking, who))
-    return missing
 
 
 async def _synced(recorder: Recorder) -> None:
@@ -216,68 +128,48 @@ async def _synced(recorder: Recorder) -> None:
         await recorder.synced()
 
 
-def _precondition(drill: _Drill) -> bool:
-    live = drill.live
-    seen = [n["name"] for n in live.state.world().get("nodes", []) if n["ready"] and n["schedulable"]]
-    # Without the right to list nodes, what the cluster said at the start must do.
-    eligible = seen or list(drill.place.cluster.facts.nodes)
-    wanted = drill.plan.resolved.nodes
-    reason = f"{len(eligible)} eligible nodes"
-    holds = True
-    if wanted.count is not None:
-        holds = len(eligible) == wanted.count
-        reason += f", exactly {wanted.count} needed"
-    elif wanted.min is not None:
-        holds = len(eligible) >= wanted.min
-        reason += f", at least {wanted.min} needed"
-    live.observe(Precondition(live.now(), holds, reason))
-    return holds
-
-
-async def _prepare_subject(drill: _Drill) -> None:
-    namespace = drill.namespace.key.name
-    for obj in drill.subject.namespace_objects(namespace):
-        await drill.maker.apply(obj, namespace)
-    cluster = drill.place.cluster
+async def _prepare_subject(parts: Parts) -> None:
+    namespace = parts.namespace.key.name
+    for obj in parts.subject.namespace_objects(namespace):
+        await parts.maker.apply(obj, namespace)
+    cluster = parts.place.cluster
     await access.write_kubeconfig(
-        drill.client,
+        parts.client,
         admin=cluster.kubeconfig,
         context=cluster.context,
         namespace=namespace,
-        service_account=drill.subject.service_account,
-        target=_kubeconfig(drill),
+        service_account=parts.subject.service_account,
+        target=parts.kubeconfig,
     )
-    await _start_subject(drill)
+    await _start_subject(parts)
 
 
-def _kubeconfig(drill: _Drill) -> Path:
-    return drill.place.private / f"{drill.plan.name.folder}.kubeconfig"
+async def _start_subject(parts: Parts) -> None:
+    given = Access(parts.kubeconfig, parts.namespace.key.name, parts.log)
+    await parts.subject.start(given, parts.notify)
 
 
-async def _start_subject(drill: _Drill) -> None:
-    given = Access(_kubeconfig(drill), drill.namespace.key.name, drill.log)
-    await drill.subject.start(given, drill.notify)
-
-
-async def _finish(drill: _Drill) -> DrillReport:
+async def _finish(parts: Parts) -> DrillReport:
     """Write the first report, remove everything, and write the report again with what was left."""
-    report = _judge(drill)
-    artefacts.write_drill(drill.folder, report)
-    if not (report.verdict.outcome == "pass"):
-        artefacts.write_evidence(drill.folder, drill.live.observations, drill.log, drill.redactor)
-    if drill.place.keep:
-        await drill.subject.stop()
+    report = _judge(parts)
+    artefacts.write_drill(parts.folder, report)
+    if report.verdict.outcome is not Outcome.PASS:
+        observations = parts.live.observations
+        artefacts.write_evidence(parts.folder, observations, parts.log, parts.publishable)
+    if parts.place.keep:
+        await parts.subject.stop()
         return report
     try:
-        drill.live.observe(await remove_drill(drill.client, drill.place, drill.namespace, drill.live))
+        left = await remove_drill(parts.client, parts.place, parts.namespace, parts.live)
+        parts.live.observe(left)
     finally:
-        await drill.subject.stop()
+        await parts.subject.stop()
         with contextlib.suppress(OSError):
-            _kubeconfig(drill).unlink(missing_ok=True)
-    report = _judge(drill)
-    artefacts.write_drill(drill.folder, report)
+            parts.kubeconfig.unlink(missing_ok=True)
+    report = _judge(parts)
+    artefacts.write_drill(parts.folder, report)
     return report
 
 
-def _judge(drill: _Drill) -> DrillReport:
-    return judge(Timeline(drill.live.header, tuple(drill.live.observations)))
+def _judge(parts: Parts) -> DrillReport:
+    return judge(Timeline(parts.file.header, tuple(parts.live.observations)))

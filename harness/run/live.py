@@ -24,6 +24,7 @@ class Live:
         self.header = header
         self.state = State(header)
         self.observations: list[Observation] = []
+        """As they were written: redacted, and anonymised where that was asked for."""
         self._file = file
         self._began = began
         self._pulse = asyncio.Event()
@@ -34,9 +35,8 @@ class Live:
 
     def observe(self, observation: Observation) -> None:
         """Record an observation; the callback of recorder, subject and runner alike."""
-        # The state and the verdict work on what was written, so that `drill judge` sees the very same.
-        observation = self._file.append(observation)
-        self.observations.append(observation)
+        # The verdict works on what was written, so that `drill judge` sees the very same.
+        self.observations.append(self._file.append(observation))
         self.state.apply(observation)
         self._pulse.set()
 

@@ -27,6 +27,7 @@ class Place:
     """For tokens and raw logs: mode 0700, never part of a report."""
     stop: Stop
     keep: bool = False
+    anonymise: bool = False
     namespaces: set[str] = field(default_factory=set)
     """Of all drills of the run so far."""
     shared: set[Key] = field(default_factory=set)

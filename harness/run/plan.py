@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.run.identity import DrillName
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from harness.model.scenario import Resolved
@@ -40,12 +39,11 @@ class Options:
 
     out: Path
     cluster: str = "embedded"
-    subject: str = "bundled"
     keep: bool = False
     """Leave namespace and cluster alone afterwards, for a person to look at."""
     seed: int = 1
     binaries: str = "auto"
     jobs: int = 4
     """Drills at the same time on one cluster."""
-    sets: Mapping[str, str] = field(default_factory=dict)
     anonymise: bool = False
+    """Replace names, nodes and registries in every output."""

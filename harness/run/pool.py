@@ -116,6 +116,7 @@ class Pool:
             private=private,
             stop=self._stop,
             keep=self._options.keep,
+            anonymise=self._options.anonymise,
             shared=shared,
         )
 

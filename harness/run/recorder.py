@@ -84,6 +84,7 @@ class Recorder:
         self._tracks = [_Track(r, header.namespace) for r in types]
         self._tracks.append(_Track(kinds.NODE, None, optional=True))
         self._died: asyncio.Future[None] | None = None
+        self._secrets_known = asyncio.Event()
 
     async def run(self) -> None:
         """Record until cancelled.
@@ -151,6 +152,9 @@ class Recorder:
 
     async def _guard(self, track: _Track) -> None:
         try:
+            # Secrets first: their values must be known before anything that may echo them.
+            if track.resource != kinds.SECRET:
+                await self._secrets_known.wait()
             await self._follow(track)
             msg = "it ended"
             raise WatchDied(msg)  # noqa: TRY301 - one place for every end
@@ -165,6 +169,8 @@ class Recorder:
             if not death.done():
                 death.set_exception(WatchDied(message))
                 death.exception()  # marks it as looked at: nobody has to wait for it
+            if track.resource == kinds.SECRET:
+                self._secrets_known.set()
 
     async def _follow(self, track: _Track) -> None:
         loop = asyncio.get_running_loop()
@@ -181,6 +187,8 @@ class Recorder:
                 if not event.gap:
                     self._state(track, "synced")
                     track.synced.set()
+                    if track.resource == kinds.SECRET:
+                        self._secrets_known.set()
         finally:
             await events.aclose()
 

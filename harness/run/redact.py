@@ -15,12 +15,14 @@ import hashlib
 import hmac
 import json
 import re
+import secrets
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from harness.run.secret_shapes import (
     MARK,
     lower_words,
+    mixed,
     names_credential,
     ordinary,
     scrub_shapes,
@@ -56,17 +58,21 @@ _OTHER_LENGTH: Final = 8
 _LINE_LENGTH: Final = 20
 _PIECE: Final = 1024
 _LONGEST: Final = 64 * _PIECE
+_WORDS: Final = 50
 _CACHED: Final = 20_000
 
 
 class Redactor:
-    """Takes secrets out, and remembers them. One per drill; `salt` makes its digests its own.
+    """Takes secrets out, and remembers them. One per drill.
+
+    `salt` makes its digests its own, and must not be published: whoever knows it can try values
+    against a digest. Without one it is random, so that digests compare within a drill only.
 
     Everything it returns is a copy, and redacting twice changes nothing more.
     """
 
-    def __init__(self, salt: str) -> None:
-        self._salt = salt.encode()
+    def __init__(self, salt: str = "") -> None:
+        self._salt = salt.encode() or secrets.token_bytes(32)
         self._certain: set[str] = set()
         self._likely: set[str] = set()
         self._kept: set[str] = set()
@@ -203,8 +209,11 @@ class Redactor:
         if not isinstance(row, dict) or not row.get("value"):
             return row
         value, name = str(row["value"]), str(row.get("name", ""))
-        if "://" in value and names_credential(name):
+        if "://" in value and (names_credential(name) or "@" in value):
             self._address(value)
+        for word in value.split()[:_WORDS]:
+            if len(word) < len(value) and mixed(word):
+                self._remember(word, certain=names_credential(name))
         return {**row, "value": self._taken(value, certain=names_credential(name))}
 
     def _header(self, row: Any) -> Any:
@@ -214,14 +223,18 @@ class Redactor:
 
     def _arguments(self, arguments: list[Any]) -> list[Any]:
         result: list[Any] = []
-        named = False
+        named = pair = False
         for argument in arguments:
             text = argument
             if isinstance(text, str):
+                if pair and ":" in text:
+                    self._remember(text.partition(":")[2], certain=True)
+                    text = self._taken(text, certain=True)
                 if named and not text.startswith("-") and not trivial(text):
                     text = self._taken(text, certain=True)
                 for value in shape_values(text):
                     self._remember(value, certain=True)
+                pair = argument in {"-u", "--user"}
                 named = argument.startswith("-") and "=" not in argument
                 named = named and " " not in argument and names_credential(argument)
             result.append(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from harness.kube.errors import KubeError
 from harness.model.timeline import Leftovers
 from harness.run.leftovers import Mine, count_in_namespace, left_behind, list_everything
-from harness.run.teardown import tear_down
+from harness.run.teardown import GONE_WITHIN, tear_down
 
 if TYPE_CHECKING:
     from harness.kube.client import KubeClient
@@ -32,7 +32,11 @@ async def remove_drill(
     try:
         removed, _ = await count_in_namespace(client, name)
         removal = await tear_down(
-            client, place.journal, only=mine, first_kinds=(live.header.subject.rollout.kind,)
+            client,
+            place.journal,
+            only=mine,
+            first_kinds=(live.header.subject.rollout.kind,),
+            within=GONE_WITHIN,
         )
         items, kinds = await _look_twice(client, place, name, namespace.drill)
         error = ""

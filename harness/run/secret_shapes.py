@@ -39,8 +39,12 @@ _FLAG_SPACE: Final = re.compile(
 _PAIR: Final = re.compile(
     r"(?P<name>\b[A-Za-z][\w.-]*)(?P<mid>[\"']?\s*:\s*[\"']?)(?P<value>[^\s\"',;}]+)"
 )
+_SCHEME: Final = re.compile(
+    r"(?i)\b(bearer|basic)\s+(?P<value>(?=\S*[\d._/+=-]|\S{20})[A-Za-z0-9._~+/=-]{8,})"
+)
+_USERINFO: Final = re.compile(r"://[^\s/@:\"']*:(?P<value>[^\s/@\"']+)@")
 _SHAPES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
-    (re.compile(r"(?i)\b(bearer|basic)\s+(?=\S*[\d._/+=-]|\S{20})[A-Za-z0-9._~+/=-]{8,}"), r"\1 " + MARK),
+    (_SCHEME, r"\1 " + MARK),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(\.[\w-]*)?"), MARK),
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)"), MARK),
     (re.compile(r"\b(gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|npm_\w{20,})"), MARK),
@@ -90,15 +94,17 @@ def scrub_shapes(text: str) -> str:
 
 
 def shape_values(text: str) -> list[str]:
-    """Return the values that named flags and pairs in `text` carry, for a scrub set."""
-    if not _CREDENTIAL.search(text):
-        return []
-    return [
-        found["value"]
-        for pattern in (_FLAG, _FLAG_SPACE)
-        for found in pattern.finditer(text)
-        if names_credential(found["name"]) and not trivial(found["value"])
-    ]
+    """Return what `scrub_shapes` would take out of `text` by a name or a scheme before it."""
+    found = [value["value"] for value in _SCHEME.finditer(text)]
+    found += [value["value"] for value in _USERINFO.finditer(text)]
+    if _CREDENTIAL.search(text):
+        found += [
+            value["value"]
+            for pattern in (_FLAG, _FLAG_SPACE)
+            for value in pattern.finditer(text)
+            if names_credential(value["name"]) and not trivial(value["value"])
+        ]
+    return found
 
 
 def url_secrets(url: str) -> list[str]:

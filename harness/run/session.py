@@ -14,6 +14,7 @@ from harness.run import artefacts
 from harness.run.drill import run_drill
 from harness.run.objects import RefusedError
 from harness.run.pool import Pool, key_of
+from harness.scenario.problem import ScenarioError
 from harness.subjects.base import SubjectError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from harness.run.plan import Options, Plan
     from harness.run.signals import Stop
 
-EXPECTED_ERRORS = (ClusterError, KubeError, RefusedError, SubjectError, OSError)
+EXPECTED_ERRORS = (ClusterError, KubeError, RefusedError, ScenarioError, SubjectError, OSError)
 """What a cluster or a machine can do to a run; anything else is a bug of ours and keeps its traceback."""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness import __version__
-from harness.clusters.embedded.cluster import down, listing, reap
+from harness.clusters.embedded.cluster import abandoned, reap
 from harness.kube.client import KubeClient
 from harness.kube.errors import KubeError
 from harness.kube.resource import NAMESPACE
@@ -108,11 +108,8 @@ async def _labelled(
 
 
 def _embedded(result: Sweep, *, dry_run: bool) -> None:
-    if dry_run:
-        stale = [row.name for row in listing() if row.stale]
-    else:
-        stale = reap()
-    result.removed += [f"embedded cluster {name}" for name in stale]
+    names = abandoned() if dry_run else reap(lambda _line: None)
+    result.removed += [f"embedded cluster {name}" for name in names]
 
 
 def _private(living: set[str], result: Sweep, *, dry_run: bool) -> None:
@@ -124,5 +121,3 @@ def _private(living: set[str], result: Sweep, *, dry_run: bool) -> None:
                 shutil.rmtree(run, ignore_errors=True)
             result.removed.append(f"private files of run {run.name}")
 
-
-__all__ = ["Sweep", "down", "sweep"]

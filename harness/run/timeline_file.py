@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from harness.run.anonymise import Anonymiser
     from harness.run.redact import Redactor
 
 
@@ -19,17 +20,29 @@ class TimelineFile:
 
     Everything but recorded objects, which the recorder has redacted, is redacted here: steps'
     details, errors, and the scenario in the header. Raises FileExistsError for a file that is there
-    already, since it is somebody's evidence.
+    already, since it is somebody's evidence. With `anonymiser` the lines are anonymised as well.
     """
 
-    def __init__(self, path: Path, header: Header, redactor: Redactor) -> None:
+    def __init__(
+        self,
+        path: Path,
+        header: Header,
+        redactor: Redactor,
+        anonymiser: Anonymiser | None = None,
+    ) -> None:
         self.path = path
         self._redactor = redactor
+        self._anonymiser = anonymiser
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("x", encoding="utf-8", newline="\n")
-        scenario = redactor.json(header.scenario)
-        reproduce = redactor.text(header.reproduce)
-        self._line(dump_header(dataclasses.replace(header, scenario=scenario, reproduce=reproduce)))
+        self.header = dataclasses.replace(
+            header,
+            scenario=redactor.json(header.scenario),
+            reproduce=redactor.text(header.reproduce),
+        )
+        if anonymiser is not None:
+            self.header = anonymiser.header(self.header)
+        self._line(dump_header(self.header))
 
     def __enter__(self) -> Self:
         return self
@@ -43,10 +56,12 @@ class TimelineFile:
         self.close()
 
     def append(self, observation: Observation) -> Observation:
-        """Write one observation, and return it as it was written (redacted)."""
-        redacted = redacted_observation(observation, self._redactor)
-        self._line(dump(redacted))
-        return redacted
+        """Write one observation, and return it as it was written."""
+        written = redacted_observation(observation, self._redactor)
+        if self._anonymiser is not None:
+            written = self._anonymiser.observation(written)
+        self._line(dump(written))
+        return written
 
     def close(self) -> None:
         """Close the file; closing twice does no harm."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from dataclasses import dataclass, field
@@ -143,8 +144,16 @@ def resolve_all(
             found.setdefault(problem, []).append(combination)
         if drill is not None:
             drills.append(drill)
-    problems += found
+    problems += [_only_in(problem, mine, combinations) for problem, mine in found.items()]
     return drills, list(fold(problems))
+
+
+def _only_in(problem: Problem, mine: list[Combination], every: list[Combination]) -> Problem:
+    """Return a problem that says in which drills it is, unless it is in all of them."""
+    if len(mine) == len(every):
+        return problem
+    labels = ", ".join(dict.fromkeys(combination.label for combination in mine))
+    return dataclasses.replace(problem, message=f"{problem.message} [only in {labels}]")
 
 
 def _resolve_one(

@@ -83,7 +83,8 @@ def test_ready_counts_pods_that_are_not_terminating() -> None:
 
 
 def test_the_primary_keeps_its_role_when_the_rollout_object_is_gone() -> None:
-    story = Recording().rollout("Succeeded").deployment("web-primary", "aaa").gone("web", "Canary")
+    story = Recording().synced().rollout("Succeeded").deployment("web-primary", "aaa")
+    story.gone("web", "Canary")
     world = state_of(story).world()
     assert world["rollout"]["exists"] is False
     assert world["primary"]["exists"] is True

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.checks.judge import judge
 from harness.model import timeline as tl
@@ -117,6 +119,11 @@ def test_a_gap_makes_a_claim_over_every_moment_unknown(kind: str) -> None:
 def test_a_gap_in_a_watch_that_does_not_matter_changes_nothing() -> None:
     story = ready_pods(one("never", "pods.exists(p, p.gated)")).at(5.0).gap("Service", since=3.0)
     assert found(held(story, 8.0)).outcome is Outcome.PASS
+
+
+def test_a_watch_that_is_behind_when_observation_ends_makes_it_unknown() -> None:
+    story = stories.promotion().at(525.0).gap("Pod", since=522.3)
+    assert found(story, "never-blocked").outcome is Outcome.UNKNOWN
 
 
 def test_a_gap_before_the_window_changes_nothing() -> None:
@@ -232,17 +239,17 @@ def test_the_clock_alone_can_violate_a_statement_about_ages() -> None:
     assert found(held(story, 8.0)).outcome is Outcome.FAIL
 
 
-def test_every_witness_is_named_with_its_own_times() -> None:
+def test_every_witness_is_named_with_its_own_times_the_lasting_ones_first() -> None:
     story = one("never", "pods.exists(p, p.unschedulable)").rollout("Promoting")
     story.at(2.0).pod("web", "aaa", "x", refused=UNSCHEDULABLE).at(3.0).pod(
         "web", "aaa", "y", refused="no room"
     )
     finding = found(held(story.at(4.0).gone("web-aaa-x"), 8.0))
     assert [(w.object, w.since, w.until) for w in finding.witnesses] == [
-        ("pod web-aaa-x", 2.0, 4.0),
         ("pod web-aaa-y", 3.0, None),
+        ("pod web-aaa-x", 2.0, 4.0),
     ]
-    assert finding.witnesses[1].message == "no room"
+    assert finding.witnesses[0].message == "no room"
 
 
 def test_a_count_is_thinned_out_to_the_elements_that_make_it_up() -> None:
@@ -259,3 +266,36 @@ def test_long_lists_of_witnesses_are_cut_off_with_a_count() -> None:
         story.pod("web", "aaa", f"{number:02d}", refused="no room")
     finding = found(held(story, 8.0))
     assert finding.evidence.endswith("; and 27 more")
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=12),
+    st.sampled_from([0, 2, 5]),
+    st.sampled_from(["never", "always", "eventually"]),
+)
+def test_statements_agree_with_a_plain_count_of_seconds(
+    told: list[tuple[int, bool]], hold: int, kind: str
+) -> None:
+    expression = "pods.exists(p, p.ready)"
+    story = one(kind, expression, **{"for": float(hold)}).rollout("Progressing")
+    # The step starts with the first pod, so that the window does.
+    story.lines = [line for line in story.lines if not isinstance(line, tl.StepState)]
+    t = 2
+    seconds: list[bool] = []
+    for lasts, ready in told:
+        story.at(float(t)).pod("web", "aaa", "x", node="n", ready=ready)
+        if t == 2:
+            story.step("go", "started")
+        seconds += [ready] * lasts
+        t += lasts
+    held(story, float(t))
+    wanted = kind != "always"
+    longest = run = 0
+    for value in seconds:
+        run = run + 1 if value is wanted else 0
+        longest = max(longest, run)
+    if kind == "eventually":
+        expected = Outcome.PASS if longest >= max(hold, 1) else Outcome.FAIL
+    else:
+        expected = Outcome.FAIL if longest > hold else Outcome.PASS
+    assert found(story).outcome is expected

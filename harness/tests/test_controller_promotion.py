@@ -362,6 +362,19 @@ def test_zero_replicas_are_a_users_choice() -> None:
     assert sim.primary["spec"]["replicas"] == 2
 
 
+def test_the_target_never_goes_while_the_primary_is_at_zero() -> None:
+    sim = running()
+    sim.edit("deployments", "web", image("app:2"))
+    sim.run(until="Progressing")
+    sim.edit("deployments", "web-primary", {"spec": {"replicas": 0}})
+    sim.run(until="Promoting")
+    assert sim.primary["spec"]["replicas"] == 3
+    sim.edit("deployments", "web-primary", {"spec": {"replicas": 0}})
+    sim.run(until="Failed")
+    assert "scaled to zero" in sim.condition("Promoted")["message"]
+    assert sim.ready_pods("web") == 3
+
+
 def test_a_zero_left_by_a_controller_is_nobodys_wish() -> None:
     target = deployment(replicas=3)
     sim = Sim()

@@ -107,8 +107,9 @@ class Recording:
         return tl.parse(self.text().splitlines())
 
     def text(self) -> str:
-        """Return the recording as a file's text."""
-        rows = [tl.dump_header(self.header()), *(tl.dump(line) for line in self.lines)]
+        """Return the recording as a file's text; what was told afterwards is put where its time says."""
+        lines = sorted(self.lines, key=lambda line: line.t)
+        rows = [tl.dump_header(self.header()), *(tl.dump(line) for line in lines)]
         return "\n".join(rows) + "\n"
 
     # ---- what happens

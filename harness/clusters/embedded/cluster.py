@@ -180,16 +180,22 @@ def alive(record: Record) -> bool:
     )
 
 
+def abandoned() -> list[str]:
+    """Return the names of clusters whose owner is gone and that nobody asked to keep."""
+    return [
+        record.name
+        for record in records.read_all()
+        if not record.owner_alive() and (record.owner_bound or not record.ready)
+    ]
+
+
 def reap(progress: Progress) -> list[str]:
-    """Remove clusters whose owner is gone and that nobody asked to keep; return their names."""
-    removed: list[str] = []
-    for record in records.read_all():
-        abandoned = not record.owner_alive() and (record.owner_bound or not record.ready)
-        if abandoned:
-            progress(f"Removing embedded cluster {record.name!r}, left by a run that is gone.")
-            down(record.name)
-            removed.append(record.name)
-    return removed
+    """Remove the abandoned clusters; return their names."""
+    names = abandoned()
+    for name in names:
+        progress(f"Removing embedded cluster {name!r}, left by a run that is gone.")
+        down(name)
+    return names
 
 
 def logs(name: str, component: str) -> Path:

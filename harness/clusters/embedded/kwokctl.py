@@ -27,7 +27,7 @@ REFUSING_PROXY: Final = "http://127.0.0.1:9"
 CALL_SECONDS: Final = 60.0
 LEASE_SECONDS: Final = 40
 GRACE_MILLISECONDS: Final = 60_000
-"""How long a node may be silent. A busy machine must not make nodes NotReady."""
+"""How long a node may be silent, which is six renewals of its lease: a busy machine must not make it NotReady."""
 
 
 def configuration(record: Record, binaries: Binaries) -> str:
@@ -44,6 +44,9 @@ def configuration(record: Record, binaries: Binaries) -> str:
         "quietPull": True,
         # Should anything be missing after all, there is nothing to find in the cache and nothing answers.
         "cacheDir": str(record.folder / "cache"),
+        # Everything about heartbeats is multiplied by five otherwise.
+        "heartbeatFactor": 1,
+        "nodeLeaseDurationSeconds": LEASE_SECONDS,
         "kubeControllerManagerNodeMonitorGracePeriodMilliseconds": GRACE_MILLISECONDS,
         # kwokctl asks kubectl whether the API server answers, and downloads one for that where PATH has none. We ask
         # the API server ourselves, so this one says yes to everything.
@@ -169,7 +172,8 @@ def _reason(output: str) -> str:
         except ValueError:
             continue
         if isinstance(said, dict) and said.get("level") == "ERROR":
-            return f"{said.get('msg', '')}: {said.get('err', '')}".strip(": ")
+            text = f"{said.get('msg', '')}: {said.get('err', '')}"
+            return " ".join(text.split()).strip(": ")
     return (output.strip().splitlines() or ["it said nothing"])[-1]
 
 

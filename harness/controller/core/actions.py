@@ -27,7 +27,7 @@ ZERO = {"canaryWeight": 0, "failedChecks": 0, "iterations": 0}
 
 def rest(_: Scene) -> Decision:
     """Do nothing until something moves."""
-    return Decision("")
+    return Decision()
 
 
 def suspended(scene: Scene) -> Decision:
@@ -49,7 +49,7 @@ def refuse(scene: Scene) -> Decision:
     )
     note = scene.note("Warning", f"Not handled: {why.message}")
     status = difference(scene.status, {"conditions": new}, scene.now, touch=False)
-    return Decision("", notes=(note,), status=status)
+    return Decision(notes=(note,), status=status)
 
 
 def accept(scene: Scene) -> Decision:
@@ -71,7 +71,7 @@ def foreign_primary(scene: Scene) -> Decision:
 
 def mend(scene: Scene) -> Decision:
     """Make what must exist."""
-    return Decision("", writes=upkeep.upkeep(scene))
+    return Decision(writes=upkeep.upkeep(scene))
 
 
 def primary_missing(scene: Scene) -> Decision:
@@ -137,7 +137,7 @@ def repair_bootstrap(scene: Scene) -> Decision:
 
 def wait_for_primary(scene: Scene) -> Decision:
     """Wait until the primary is ready, or the deadline passes."""
-    return _waiting(scene, scene.primary_ready.message)
+    return _waiting(scene, scene.names.primary)
 
 
 # -- a run -------------------------------------------------------------------------------------------------------------------
@@ -192,12 +192,12 @@ def rebase(scene: Scene) -> Decision:
 def scale_up_again(scene: Scene) -> Decision:
     """A run needs pods, whoever took them away."""
     count = replicas.at_start(scene.target, scene.world.primary)
-    return Decision("", writes=replicas.scale(scene.target, count))
+    return Decision(writes=replicas.scale(scene.target, count))
 
 
 def wait_for_target(scene: Scene) -> Decision:
     """Wait until the target is ready, or the deadline passes."""
-    return _waiting(scene, scene.target_ready.message)
+    return _waiting(scene, scene.names.target)
 
 
 def mark_ready(scene: Scene) -> Decision:
@@ -219,7 +219,7 @@ def advance(scene: Scene) -> Decision:
 
 def wait_for_interval(scene: Scene) -> Decision:
     """Wait until the next iteration is due."""
-    return Decision("", requeue_after=max(scene.due_in, 0.0))
+    return Decision(requeue_after=max(scene.due_in, 0.0))
 
 
 def promote(scene: Scene) -> Decision:
@@ -350,20 +350,20 @@ def _ready_condition(scene: Scene, *, ready: bool) -> Decision:
     return _status(scene, {"conditions": new})
 
 
-def _waiting(scene: Scene, why: str) -> Decision:
-    note = scene.note("Normal", f"Waiting: {why}", occasion="waiting")
+def _waiting(scene: Scene, name: str) -> Decision:
+    note = scene.note("Normal", f"Waiting for Deployment {name} to be rolled out")
     late = scene.deadline_in <= 0
-    return Decision("", notes=(note,), requeue_after=None if late else scene.deadline_in)
+    return Decision(notes=(note,), requeue_after=None if late else scene.deadline_in)
 
 
 def _noted(scene: Scene, severity: Severity, message: str) -> Decision:
-    return Decision("", notes=(scene.note(severity, message),))
+    return Decision(notes=(scene.note(severity, message),))
 
 
 def _status(scene: Scene, fields: JSON, *, touch: bool = True) -> Decision:
-    return Decision("", status=difference(scene.status, fields, scene.now, touch=touch))
+    return Decision(status=difference(scene.status, fields, scene.now, touch=touch))
 
 
 def _decision(scene: Scene, writes: tuple[Write, ...], note: Note, fields: JSON) -> Decision:
     status = difference(scene.status, fields, scene.now)
-    return Decision("", writes=writes, notes=(note,), status=status)
+    return Decision(writes=writes, notes=(note,), status=status)

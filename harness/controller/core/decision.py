@@ -61,7 +61,7 @@ class Decision:
     again and finds the writes done.
     """
 
-    row: str
+    row: str = ""
     """Name of the row of the transition table that decided; for logs and tests."""
     writes: tuple[Write, ...] = ()
     notes: tuple[Note, ...] = ()

@@ -69,7 +69,7 @@ def names_of(canary: JSON, target: JSON | None) -> Names:
     """Return the names of a Canary; without a target the selector label is unknown."""
     meta = canary["metadata"]
     name = target_name(canary)
-    service = (canary["spec"].get("service") or {}).get("name") or name
+    service = ((canary.get("spec") or {}).get("service") or {}).get("name") or name
     label, value = selector_label(target) if target else ("", "")
     return Names(meta["namespace"], meta["name"], name, str(service), label, value)
 

@@ -49,9 +49,13 @@ def at_start(target: JSON, primary: JSON | None) -> int:
 
 
 def at_promotion(target: JSON, primary: JSON) -> int:
-    """Return the primary's replicas at promotion: a user's number for the target, else what it has (A11)."""
+    """Return the primary's replicas at promotion: a user's number for the target, else what it has (A11).
+
+    A primary at zero gets the target's number, whoever chose it: the target is about to go.
+    """
     replicas = wanted(target)
-    return replicas if replicas > 0 and users_choice(target) else wanted(primary)
+    chosen = replicas if replicas > 0 and users_choice(target) else wanted(primary)
+    return chosen or replicas
 
 
 def scale(deployment: JSON, replicas: int) -> tuple[Write, ...]:

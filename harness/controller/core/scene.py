@@ -154,7 +154,9 @@ class Scene:
 
     @cached_property
     def primary_ready(self) -> Readiness:
-        """Whether the primary is rolled out."""
+        """Whether the primary is rolled out; at zero only when the target is at zero too (P12, A12)."""
+        if wanted(self.primary) == 0 and wanted(self.target) > 0:
+            return Readiness(f"{self.names.primary}: scaled to zero")
         return rolled_out(self.primary, self.settings.primary_ready)
 
     @cached_property
@@ -201,11 +203,11 @@ class Scene:
         """Whether the threshold is reached."""
         return int(self.status.get("failedChecks") or 0) >= self.settings.threshold
 
-    def note(self, severity: Severity, message: str, occasion: str = "") -> Note:
-        """Return an event of this stay in this phase; `occasion` stands for messages whose wording varies."""
+    def note(self, severity: Severity, message: str) -> Note:
+        """Return an event of this stay in this phase."""
         generation = self.canary["metadata"].get("generation")
         moment = self.status.get("lastTransitionTime")
-        return Note(severity, message, f"{self.phase}|{moment}|{generation}|{occasion or message}")
+        return Note(severity, message, f"{self.phase}|{moment}|{generation}|{message}")
 
     @cached_property
     def _migration(self) -> Migration:

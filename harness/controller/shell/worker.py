@@ -72,17 +72,16 @@ class Worker:
         """Make one pass; return the seconds until the next one is due, None for when something moves."""
         try:
             decision = decide(self._cache.world(canary), canary, self._clock())
-        except Exception:  # noqa: BLE001 - a Canary that cannot be understood must not stop the others
-            self._log.exception("pass failed", canary=self.name)
-            return self._backoff()
-        self._log_row(canary, decision)
-        try:
+            self._log_row(canary, decision)
             await self._writer.carry_out(canary, decision)
         except Conflict:
             return AFTER_CONFLICT
         except KubeError as error:
             if isinstance(error, Invalid):
                 await self._say_invalid(canary, error)
+            return self._backoff()
+        except Exception:  # noqa: BLE001 - a Canary that cannot be understood must not stop the others
+            self._log.exception("pass failed", canary=self.name)
             return self._backoff()
         self._failures = 0
         if not decision.writes and decision.status is None:

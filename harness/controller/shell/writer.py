@@ -81,8 +81,8 @@ class Writer:
             self._noted.popitem(last=False)
 
     def log_refusal(self, error: KubeError, verb: str, path: str) -> None:
-        """Log what the API server refused; 403 in the form that the harness looks for."""
-        if isinstance(error, Forbidden):
+        """Log what the API server refused; a permission that is missing in the form that the harness looks for."""
+        if isinstance(error, Forbidden) and not _terminating(error):
             self._log.error("forbidden", verb=verb, path=path, message=error.message)
         elif isinstance(error, Conflict):
             self._log.info(
@@ -129,6 +129,12 @@ class Writer:
             self.log_refusal(error, "patch", path)
             raise
         self._cache.put(CANARIES, answer)
+
+
+def _terminating(error: Forbidden) -> bool:
+    """Whether it is no matter of permissions: the namespace is being deleted and takes nothing new."""
+    causes = error.details.get("causes") or []
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
 def _with_precondition(body: JSON, version: str) -> JSON:

@@ -1,0 +1,47 @@
+"""What all tests share: an environment without this user's clusters, and one warm embedded cluster per worker."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.clusters.embedded.cluster import EmbeddedCluster
+
+_CHOOSING = ("KUBECONFIG", "DRILL_CLUSTER", "DRILL_SUBJECT", "DRILL_SCENARIOS")
+
+
+@pytest.fixture(autouse=True)
+def _no_choice_of_this_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test may reach a cluster that nobody named, or depend on what this user prefers."""
+    for variable in _CHOOSING:
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture(scope="session")
+def warm_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
+    """An embedded cluster of two nodes, for as long as this worker runs."""
+    from harness.clusters.embedded.binaries import resolve
+    from harness.clusters.embedded.cluster import down, up
+
+    source = str(request.config.getoption("--drill-binaries"))
+    name = f"test-{secrets.token_hex(3)}"
+    cluster = up(
+        name,
+        nodes=2,
+        seed=1,
+        binaries=resolve(source, print),
+        progress=print,
+        owner_pid_bound=True,
+        exclusive=False,
+    )
+    try:
+        yield cluster
+    finally:
+        down(name)

@@ -1,0 +1,86 @@
+"""`drill run` as a process of its own, for tests that signal or kill it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PATIENCE = 90.0
+
+
+class DrillProcess:
+    """One `drill` command; its reports are below `out`."""
+
+    def __init__(self, out: Path, *arguments: str, state: Path | None = None) -> None:
+        environment = dict(os.environ)
+        if state is not None:
+            environment["DRILL_STATE_DIR"] = str(state)
+        self.out = out
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", "from harness.cli import main; main()", "run", *arguments, "--out", str(out)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def observations(self) -> Iterator[dict[str, Any]]:
+        """Return every whole line of every timeline so far."""
+        for file in sorted(self.out.glob("*/timeline.jsonl")):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                try:
+                    yield json.loads(line)
+                except ValueError:
+                    return
+
+    def wait_until(self, seen: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+        """Wait until an observation is in the timeline; the file has no watch, so it is read again and again."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            for row in self.observations():
+                if seen(row):
+                    return row
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        output = self.process.communicate()[0] if self.process.poll() is not None else ""
+        msg = f"never seen: {what}; the drill says: {output}"
+        raise AssertionError(msg)
+
+    def wait_for_phase(self, phase: str) -> None:
+        """Wait until the rollout object is in `phase`."""
+
+        def in_phase(row: dict[str, Any]) -> bool:
+            obj = row.get("object") or {}
+            return obj.get("kind") == "Canary" and (obj.get("status") or {}).get("phase") == phase
+
+        self.wait_until(in_phase, f"phase {phase}")
+
+    @property
+    def namespace(self) -> str:
+        """The drill's namespace."""
+        return str(self.wait_until(lambda row: row["type"] == "header", "a header")["namespace"])
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the drill alone."""
+        self.process.send_signal(number)
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the end and return exit status and output."""
+        output, _ = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, output
+
+    def report(self) -> str:
+        """The one drill's report."""
+        (path,) = self.out.glob("*/report.md")
+        return path.read_text(encoding="utf-8")

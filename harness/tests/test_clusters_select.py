@@ -1,0 +1,225 @@
+"""What `--cluster` means, and that whatever was opened is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.clusters import select
+from harness.clusters.base import ClusterError
+from harness.clusters.embedded import binaries, cluster, components, records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("embedded", select.Choice("embedded")),
+        ("embedded:warm", select.Choice("embedded", "warm")),
+        ("context:kind-dev", select.Choice("context", "kind-dev")),
+        ("context:arn:aws:eks:eu", select.Choice("context", "arn:aws:eks:eu")),
+    ],
+)
+def test_known_values_are_understood(text: str, choice: select.Choice) -> None:
+    assert select.parse(text) == choice
+
+
+@pytest.mark.parametrize("text", ["", "minikube", "embedded:", "embeded", "Context:x"])
+def test_anything_else_is_refused_with_the_allowed_values(text: str) -> None:
+    with pytest.raises(ClusterError, match="allowed: embedded, embedded:NAME, context:NAME"):
+        select.parse(text)
+
+
+@pytest.mark.parametrize("text", ["kind", "k3s", "kind:dev"])
+def test_kinds_that_come_later_are_refused_as_such(text: str) -> None:
+    with pytest.raises(ClusterError, match="not available yet"):
+        select.parse(text)
+
+
+def test_a_context_must_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("contexts: [{name: dev}, {name: prod}]\n", encoding="utf-8")
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    with pytest.raises(ClusterError, match="there are: dev, prod"):
+        select.parse("context:")
+
+
+class Machine:
+    """Stands for the embedded clusters of a machine."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        self.said: list[str] = []
+        self.up: list[str] = []
+        self.down: list[str] = []
+        self.warm: list[records.Record] = []
+        self.hold: Callable[[threading.Event], None] = lambda _: None
+        monkeypatch.setenv("DRILL_STATE_DIR", str(tmp_path))
+        monkeypatch.setattr(binaries, "resolve", self._resolve)
+        monkeypatch.setattr(cluster, "up", self._up)
+        monkeypatch.setattr(cluster, "down", self.down.append)
+        monkeypatch.setattr(cluster, "listing", self._listing)
+        monkeypatch.setattr(cluster, "find", self._find)
+
+    def record(self, name: str, nodes: int = 2, seed: int = 1, *, bound: bool = False) -> None:
+        made = records.Record(name, nodes, seed, 1, 0.0, bound, "kwokctl", {})
+        made.folder.mkdir(parents=True)
+        self.warm.append(made)
+
+    def open(self, choice: str, **options: Any) -> Any:
+        return select.open_cluster(
+            choice,
+            **{
+                "nodes": 2,
+                "seed": 1,
+                "binaries_source": "auto",
+                "progress": self.said.append,
+                **options,
+            },
+        )
+
+    def _resolve(self, *_: Any, **__: Any) -> components.Binaries:
+        return components.Binaries(*[Path("/nowhere")] * 6)
+
+    def _up(self, name: str, **options: Any) -> cluster.EmbeddedCluster:
+        self.up.append(name)
+        self.hold(options["cancelled"])
+        made = records.Record(
+            name, options["nodes"], options["seed"], 1, 0.0, options["owner_pid_bound"], "", {}
+        )
+        return cluster.opened(made, exclusive=True)
+
+    def _listing(self) -> list[cluster.Listed]:
+        return [
+            cluster.Listed(one.name, one.nodes, one.seed, True, 1, one.owner_bound, 0.0)  # noqa: FBT003
+            for one in self.warm
+        ]
+
+    def _find(self, name: str) -> cluster.EmbeddedCluster | None:
+        return next(
+            (cluster.opened(one, exclusive=False) for one in self.warm if one.name == name), None
+        )
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    return Machine(monkeypatch, tmp_path)
+
+
+def test_without_a_warm_one_a_cluster_is_made_and_removed(machine: Machine) -> None:
+    async def run() -> None:
+        async with machine.open("embedded") as made:
+            assert made.facts.exclusive
+            assert made.record.owner_bound
+            assert machine.down == []
+
+    asyncio.run(run())
+    assert machine.down == machine.up
+    assert len(machine.up) == 1
+
+
+def test_a_cluster_is_removed_when_its_run_fails(machine: Machine) -> None:
+    async def run() -> None:
+        async with machine.open("embedded"):
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        asyncio.run(run())
+    assert machine.down == machine.up
+
+
+def test_cancelling_while_it_is_made_stops_the_making_and_removes_it(machine: Machine) -> None:
+    begun = threading.Event()
+
+    def hold(cancelled: threading.Event) -> None:
+        begun.set()
+        assert cancelled.wait(10)
+        msg = "cancelled"
+        raise ClusterError(msg)
+
+    machine.hold = hold
+
+    async def enter() -> None:
+        async with machine.open("embedded"):
+            pytest.fail("it was never made")
+
+    async def run() -> None:
+        task = asyncio.create_task(enter())
+        await asyncio.to_thread(begun.wait, 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    assert machine.down == machine.up
+
+
+def test_a_warm_cluster_with_as_many_nodes_is_used_and_stays(machine: Machine) -> None:
+    machine.record("three", nodes=3)
+    machine.record("other-seed", seed=9)
+    machine.record("of-a-run", bound=True)
+    machine.record("fits")
+
+    async def run() -> None:
+        async with machine.open("embedded") as opened:
+            assert opened.name == "embedded:fits"
+            assert not opened.facts.exclusive
+
+    asyncio.run(run())
+    assert machine.up == machine.down == []
+
+
+def test_a_warm_cluster_is_given_to_one_run_at_a_time(machine: Machine) -> None:
+    machine.record("warm")
+
+    async def run() -> None:
+        async with machine.open("embedded") as first, machine.open("embedded") as second:
+            assert first.facts.name == "warm"
+            assert second.facts.exclusive
+        async with machine.open("embedded") as again:
+            assert again.facts.name == "warm"
+
+    asyncio.run(run())
+
+
+def test_without_a_seed_any_warm_one_fits(machine: Machine) -> None:
+    machine.record("warm", seed=77)
+
+    async def run() -> None:
+        async with machine.open("embedded", seed=None) as opened:
+            assert opened.facts.seed == 77
+
+    asyncio.run(run())
+
+
+def test_a_named_warm_cluster_is_used_whatever_its_size(machine: Machine) -> None:
+    machine.record("warm", nodes=5)
+
+    async def run() -> None:
+        async with machine.open("embedded:warm") as opened:
+            assert len(opened.facts.nodes) == 5
+            async with machine.open("embedded:warm"):
+                pass
+
+    asyncio.run(run())
+    assert machine.said == ["Embedded cluster 'warm' is used by another run at the same time."]
+
+
+def test_a_named_cluster_that_is_missing_is_answered_with_those_there_are(
+    machine: Machine,
+) -> None:
+    machine.record("warm")
+    records.write(dataclasses.replace(machine.warm[0], ready=True))
+
+    async def run() -> None:
+        async with machine.open("embedded:cold"):
+            pass
+
+    with pytest.raises(ClusterError, match="no embedded cluster 'cold'; there are: warm"):
+        asyncio.run(run())

@@ -1,0 +1,175 @@
+"""What a drill leaves in the cluster (nothing) and in its outputs (no secrets), on a real control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.data import data_path
+from harness.kube.client import KubeClient
+from harness.kube.resource import CLUSTERROLE, CONFIGMAP, NAMESPACE
+from harness.model.outcome import ExitCode
+from harness.run.identity import labels
+from harness.run.plan import Plan
+from harness.scenario.loaded import load
+from harness.tests.drilling import altered, drill, failing, session
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from harness.clusters.embedded.cluster import EmbeddedCluster
+
+pytestmark = pytest.mark.embedded
+
+NODE_SPREAD = data_path("scenarios", "node-spread-blue-green")
+PLANTED = {
+    "secret": "kept-by-nobody-7731",
+    "token": "tok-live-5512-abcdef",
+    "webhook": "hooks.example.com/T0001/path-9934",
+}
+
+
+def with_client(cluster: EmbeddedCluster, act: Callable[[KubeClient], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        client = await KubeClient.connect(cluster.kubeconfig, user_agent="test")
+        async with client:
+            return await act(client)
+
+    return asyncio.run(run())
+
+
+def cluster_role(name: str, marks: dict[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": CLUSTERROLE.api_version,
+        "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": marks},
+        "rules": [],
+    }
+
+
+def test_a_planted_leftover_is_found_and_changes_the_exit_code(
+    warm_cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    (resolved,) = load(NODE_SPREAD).resolve("with-key")
+    where = f"embedded:{warm_cluster.record.name}"
+    name = Plan(resolved, NODE_SPREAD, "bundled", where, "").name
+    marks = labels("another-run", name.label)
+    with_client(
+        warm_cluster,
+        lambda client: client.create(CLUSTERROLE, cluster_role("planted", marks), field_manager="test"),
+    )
+    try:
+        result = session(warm_cluster, NODE_SPREAD, tmp_path / "out", "with-key")
+    finally:
+        with_client(warm_cluster, lambda client: client.delete(CLUSTERROLE, "planted"))
+    (report,) = result.report.drills
+    assert failing(report) == {"nothing-left"}
+    assert [item["name"] for item in report.left.items] == ["planted"]
+    assert result.exit_code == ExitCode.LEFT_BEHIND
+
+
+def with_manifest(folder: Path, obj: dict[str, Any]) -> Path:
+    """Return a copy of the scenario that applies one more object first."""
+    copy = altered(
+        folder,
+        lambda text: text.replace(
+            "manifests: [workload.yaml.j2,", "manifests: [more.yaml, workload.yaml.j2,"
+        ).replace("apply: [workload.yaml.j2,", "apply: [more.yaml, workload.yaml.j2,"),
+    )
+    (copy / "more.yaml").write_text(json.dumps(obj))
+    return copy
+
+
+def test_an_object_that_the_drill_did_not_make_is_not_touched(
+    warm_cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    # The control plane makes this one in every namespace.
+    theirs = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kube-root-ca.crt"},
+        "data": {"ca.crt": "not a certificate"},
+    }
+    folder = with_manifest(tmp_path / "scenario", theirs)
+    report = drill(warm_cluster, folder, tmp_path / "out", "with-key")
+    assert "steps-completed" in failing(report)
+    steps = report.finding("steps-completed")
+    assert steps is not None
+    assert "kube-root-ca.crt exists already and was not made by this drill" in steps.evidence
+
+
+def test_eight_drills_side_by_side_share_a_cluster_and_nothing_else(
+    warm_cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    folder = altered(
+        tmp_path / "scenario",
+        lambda text: text.replace("  variants:\n", "  matrix:\n    threshold: [1, 2, 3, 4, 5, 6, 7, 8]\n  variants:\n"),
+    )
+    result = session(warm_cluster, folder, tmp_path / "out", "with-key", jobs=8)
+    assert result.errors == []
+    assert [failing(report) for report in result.report.drills] == [set()] * 8
+    assert len({report.namespace for report in result.report.drills}) == 8
+
+
+def test_planted_secrets_are_in_no_output(warm_cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "planted"},
+        "stringData": {"password": PLANTED["secret"]},
+    }
+    folder = with_manifest(tmp_path / "scenario", secret)
+    workload = folder / "workload.yaml.j2"
+    env = f"          env:\n            - name: API_TOKEN\n              value: {PLANTED['token']}\n"
+    workload.write_text(workload.read_text().replace("          ports:\n", env + "          ports:\n"))
+    canary = folder / "canary.yaml.j2"
+    hook = f"    webhooks:\n      - name: gate\n        url: https://{PLANTED['webhook']}\n"
+    canary.write_text(canary.read_text() + hook)
+    # The webhook is not implemented, so this drill fails early, with every kind of evidence written.
+    report = drill(warm_cluster, folder, tmp_path / "out", "with-key", within="5s")
+    assert failing(report)
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert len(files) > 6
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        for what, value in PLANTED.items():
+            assert value not in text, f"{what} in {path.name}"
+            assert base64.b64encode(value.encode()).decode() not in text, f"{what} in {path.name}"
+
+
+def test_a_namespace_that_cannot_go_is_reported_with_its_finalizer(
+    warm_cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.run.removal.GONE_WITHIN", 8.0)
+    stuck = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "stuck", "finalizers": ["example.com/never"]},
+    }
+    folder = with_manifest(tmp_path / "scenario", stuck)
+    result = session(warm_cluster, folder, tmp_path / "out", "with-key")
+    (report,) = result.report.drills
+
+    async def free(client: KubeClient) -> None:
+        patch = {"metadata": {"finalizers": None}}
+        await client.patch(CONFIGMAP, "stuck", report.namespace, patch, field_manager="test")
+
+    with_client(warm_cluster, free)
+    assert failing(report) == {"nothing-left"}
+    assert result.exit_code == ExitCode.LEFT_BEHIND
+    left = {item["kind"]: item for item in report.left.items}
+    assert left["ConfigMap"]["finalizers"] == ["example.com/never"]
+    assert "Namespace" in left
+
+
+def test_the_namespace_is_gone_when_the_drill_is_over(
+    warm_cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    report = drill(warm_cluster, NODE_SPREAD, tmp_path / "out", "with-key")
+    assert not with_client(warm_cluster, lambda client: client.exists(NAMESPACE, report.namespace))
+    assert report.left.kinds_listed > 50

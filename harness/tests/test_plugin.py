@@ -1,0 +1,85 @@
+"""The pytest plugin, in somebody else's repository. No cluster: only what is collected, and how."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.data import data_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODULE = """
+import pytest
+
+@pytest.mark.drill
+def test_scenario(drill_scenario, drill, request):
+    drill.must_pass(drill_scenario, request)
+
+def test_plain():
+    pass
+"""
+
+
+@pytest.fixture
+def elsewhere(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A repository with a module of three lines and one scenario of its own."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(test_drills=MODULE)
+    own = pytester.path / "my-scenarios" / "own-drill"
+    shutil.copytree(data_path("scenarios", "node-spread-blue-green"), own)
+    file = own / "scenario.yaml"
+    file.write_text(file.read_text().replace("name: node-spread-blue-green", "name: own-drill", 1))
+    return pytester
+
+
+def collect(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return pytester.runpytest_subprocess("-p", "harness.plugin", "--collect-only", "-q", *arguments)
+
+
+def test_without_the_marker_no_drill_is_run(elsewhere: pytest.Pytester) -> None:
+    result = collect(elsewhere)
+    result.stdout.fnmatch_lines(["*test_plain*"])
+    assert "node-spread" not in result.stdout.str()
+
+
+def test_every_scenario_and_variant_is_a_test_with_a_stable_id(elsewhere: pytest.Pytester) -> None:
+    result = collect(elsewhere, "-m", "drill", "--drill-scenarios", "my-scenarios")
+    lines = result.stdout.str()
+    for scenario in ("own-drill", "node-spread-blue-green"):
+        for variant in ("with-key", "without-key", "no-surge"):
+            assert f"{scenario}[{variant}-bundled-embedded]" in lines
+
+
+def test_k_selects_among_drills(elsewhere: pytest.Pytester) -> None:
+    result = collect(elsewhere, "-m", "drill", "--drill-scenarios", "my-scenarios", "-k", "own-drill and no-surge")
+    assert "own-drill[no-surge-bundled-embedded]" in result.stdout.str()
+    assert "with-key" not in result.stdout.str()
+
+
+def test_a_broken_scenario_is_a_usage_error_with_its_line(elsewhere: pytest.Pytester) -> None:
+    file: Path = elsewhere.path / "my-scenarios" / "own-drill" / "scenario.yaml"
+    file.write_text(file.read_text().replace("  question:", "  qestion:", 1))
+    result = collect(elsewhere, "-m", "drill", "--drill-scenarios", "my-scenarios")
+    assert result.ret != 0
+    text = result.stdout.str() + result.stderr.str()
+    assert "own-drill/scenario.yaml:7: spec.qestion" in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--drill-subject", "nobody"], "unknown subject 'nobody' (allowed: bundled)"),
+        (["--drill-cluster", "cloud"], "unknown kind of cluster; allowed: embedded"),
+    ],
+)
+def test_an_option_that_names_nothing_is_a_usage_error(
+    elsewhere: pytest.Pytester, option: list[str], message: str
+) -> None:
+    result = collect(elsewhere, *option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert message in result.stdout.str() + result.stderr.str()

@@ -1,0 +1,295 @@
+"""Scenarios that are wrong, each in one way (and one in several), with every line that a user gets to read.
+
+The files are in fixtures/broken-scenarios; lines are given without that folder.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.data import data_path
+from harness.scenario.lint import lint
+from harness.scenario.loaded import load
+from harness.scenario.problem import ScenarioError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FOLDER = data_path("fixtures", "broken-scenarios")
+
+BROKEN: dict[str, list[str]] = {
+    "apply-undeclared-manifest.yaml": [
+        "apply-undeclared-manifest.yaml:18: spec.steps[0].apply[0]: 'god.yaml' is no manifest of this scenario; did you mean 'good.yaml'? (allowed: good.yaml)",
+    ],
+    "bad-name.yaml": [
+        "bad-name.yaml:4: metadata.name: 'Broken_Name' must be lower case letters, digits and dashes",
+    ],
+    "binary.yaml": [
+        "binary.yaml: is a binary file, not YAML",
+    ],
+    "cel-list-as-object.yaml": [
+        "cel-list-as-object.yaml:25: spec.checks[0].always: pods is a list and has no field 'ready'; write pods.exists(x, x.ready …) or pods.all(…)",
+    ],
+    "cel-not-boolean.yaml": [
+        "cel-not-boolean.yaml:25: spec.checks[0].always: is an int, not true or false; compare it with something",
+    ],
+    "cel-syntax.yaml": [
+        "cel-syntax.yaml:25: spec.checks[0].always: is not CEL: mismatched input end of the expression (column 17)",
+    ],
+    "cel-types.yaml": [
+        "cel-types.yaml:25: spec.checks[0].always: >= cannot compare an int with a string",
+    ],
+    "cel-unknown-field.yaml": [
+        "cel-unknown-field.yaml:25: spec.checks[0].always: primary has no field 'redy'; did you mean 'ready'? (allowed: exists, name, desired, replicas, updated, ready, available, hash, images, generation, observed)",
+    ],
+    "cel-unknown-phase.yaml": [
+        "cel-unknown-phase.yaml:19: spec.steps[0].until: is never 'Done' (allowed: Initializing, Initialized, Waiting, Progressing, WaitingPromotion, Promoting, Finalising, Succeeded, Failed, Terminating, Terminated)",
+    ],
+    "cel-unknown-value.yaml": [
+        "cel-unknown-value.yaml:25: spec.checks[0].always: there is no value 'replica'; did you mean 'replicas'? (allowed: replicas, interval)",
+    ],
+    "cel-unknown-variable.yaml": [
+        "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, primary, target, pods, workloads, services, nodes)",
+    ],
+    "check-of-two-kinds.yaml": [
+        "check-of-two-kinds.yaml:26: spec.checks[0].never: a check says one thing, this one has always and never (allowed: eventually, always, never)",
+    ],
+    "check-says-nothing.yaml": [
+        "check-says-nothing.yaml:24: spec.checks[0]: says nothing; give one of these (allowed: eventually, always, never)",
+    ],
+    "cyclic-include.yaml": [
+        "cycle-b.yaml.j2:3: includes itself: cycle-a.yaml.j2 -> cycle-b.yaml.j2 -> cycle-a.yaml.j2",
+    ],
+    "done-by-unknown-check.yaml": [
+        "done-by-unknown-check.yaml:15: spec.doneWhen[0].by[0]: 'serve' is no check; did you mean 'served'? (allowed: served, steps-completed, ends-in, settled, recorded, nothing-forbidden, nothing-left, verdict)",
+    ],
+    "duplicate-key.yaml": [
+        "duplicate-key.yaml:15: spec.settle: is given twice (first in line 14)",
+    ],
+    "duration-negative.yaml": [
+        "duration-negative.yaml:20: spec.steps[0].within: must not be negative (allowed: 500ms, 1s, 1m30s, 2m, 1h, …)",
+    ],
+    "duration-number.yaml": [
+        "duration-number.yaml:20: spec.steps[0].within: has no unit; for seconds write 10s (allowed: 500ms, 1s, 1m30s, 2m, 1h, …)",
+    ],
+    "duration-shape.yaml": [
+        "duration-shape.yaml:20: spec.steps[0].within: 'soon' is not a duration (allowed: 500ms, 1s, 1m30s, 2m, 1h, …)",
+    ],
+    "empty-variants.yaml": [
+        "empty-variants.yaml:10: spec.variants: must not be empty",
+    ],
+    "empty.yaml": [
+        "empty.yaml: is empty",
+    ],
+    "folder-without-scenario": [
+        "folder-without-scenario: holds no scenario.yaml",
+    ],
+    "holds-itself.yaml": [
+        "holds-itself.yaml:3: spec.values: *spec holds itself",
+    ],
+    "include-from-outside.yaml": [
+        "outside.yaml.j2:1: is not allowed in a template: '../rbac.yaml' lies outside of the scenario's folder",
+    ],
+    "leading-zero.yaml": [
+        "leading-zero.yaml:8: spec.values.replicas: 02 has a leading zero, which versions of YAML read differently; quote it, or write 0o2",
+    ],
+    "list.yaml": [
+        "list.yaml:1: must be a mapping with apiVersion, kind, metadata and spec, not a list",
+    ],
+    "long-name.yaml": [
+        "long-name.yaml:4: metadata.name: is longer than 40 characters",
+    ],
+    "manifest-cluster-scoped.yaml": [
+        "cluster.manifest:2: kind: ClusterRole is cluster-scoped and would outlive the drill's namespace; it is refused",
+    ],
+    "manifest-from-outside.yaml": [
+        "manifest-from-outside.yaml:15: spec.manifests[0]: '../good.yaml' lies outside of the scenario's folder",
+    ],
+    "manifest-is-namespace.yaml": [
+        "namespace.manifest:6: kind: a Namespace is refused; the drill makes its own and everything goes there",
+    ],
+    "manifest-missing.yaml": [
+        "manifest-missing.yaml:15: spec.manifests[0]: 'nowhere.yaml' is no file beside the scenario",
+    ],
+    "manifest-not-yaml.yaml": [
+        "not-yaml.manifest:3: is not YAML: while parsing a flow sequence expected ',' or ']', but got ':'",
+    ],
+    "manifest-object-twice.yaml": [
+        "twice.manifest:7: metadata.name: ConfigMap 'web' is in this manifest twice (first in line 1)",
+    ],
+    "manifest-with-namespace.yaml": [
+        "namespaced.manifest:5: metadata.namespace: 'production' is refused; leave it out, everything goes to the drill's own namespace",
+    ],
+    "manifest-without-name.yaml": [
+        "nameless.manifest:3: metadata.name: is missing; a generated name cannot be referred to",
+    ],
+    "matrix-of-unknown-value.yaml": [
+        "matrix-of-unknown-value.yaml:15: spec.matrix.size: is not declared in spec.values (allowed: replicas, interval)",
+    ],
+    "no-checks.yaml": [
+        "no-checks.yaml:5: spec.checks: is missing",
+    ],
+    "no-such-file.yaml": [
+        "no-such-file.yaml: there is no such file",
+    ],
+    "nodes-count-and-min.yaml": [
+        "nodes-count-and-min.yaml:15: spec.nodes: give count or min, not both (allowed: count, min)",
+    ],
+    "not-utf8.yaml": [
+        "not-utf8.yaml:2: is not UTF-8; save the file in that encoding",
+    ],
+    "not-yaml.yaml": [
+        "not-yaml.yaml:16: is not YAML: while parsing a flow sequence expected ',' or ']', but got ':'",
+    ],
+    "patch-of-two-kinds.yaml": [
+        "patch-of-two-kinds.yaml:22: spec.steps[1].patch: needs one of template and merge (allowed: template, merge)",
+    ],
+    "record-at-unknown-step.yaml": [
+        "record-at-unknown-step.yaml:15: spec.record[0].at[0]: 'begin' is no step (allowed: initialise, change, end)",
+    ],
+    "reserved-check-id.yaml": [
+        "reserved-check-id.yaml:24: spec.checks[0].id: 'settled' is the id of a built-in check; choose another one",
+    ],
+    "reserved-step-name.yaml": [
+        "reserved-step-name.yaml:21: spec.steps[1].name: 'end' means a moment; choose another name",
+    ],
+    "reserved-verb.yaml": [
+        "reserved-verb.yaml:22: spec.steps[1].gate: is a verb reserved for a later version of the format (allowed: apply, patch, delete, scale, stop, start, kill, wait)",
+    ],
+    "several.yaml": [
+        "several.yaml:3: metadata.name: 'Several' must be lower case letters, digits and dashes",
+        "several.yaml:4: spec.question: is missing",
+        "several.yaml:5: spec.manifests[0]: 'nowhere.yaml' is no file beside the scenario",
+        "several.yaml:7: spec.steps[0].apply[0]: 'good.yaml' is no manifest of this scenario (allowed: nowhere.yaml, undeclared.yaml.j2)",
+        "several.yaml:7: spec.steps[0].within: has nothing to limit; it belongs to until",
+        "several.yaml:7: spec.steps[0].within: has no unit; for seconds write 3s (allowed: 500ms, 1s, 1m30s, 2m, 1h, …)",
+        "several.yaml:8: spec.steps[1].name: another step has the name 'one'",
+        "several.yaml:8: spec.steps[1].until: rollout has no field 'done' (allowed: exists, name, phase, ended, weight, iterations, failed_checks, promoted, reason, message)",
+        "several.yaml:9: spec.checks: must not be empty",
+        "undeclared.yaml.j2:6: value 'replica' is not declared",
+    ],
+    "step-does-nothing.yaml": [
+        "step-does-nothing.yaml:21: spec.steps[1]: has neither a verb nor until, so it does nothing (allowed: apply, patch, delete, scale, stop, start, kill, wait)",
+        "step-does-nothing.yaml:22: spec.steps[1].change: this step changes nothing, it has no verb (allowed: apply, patch, delete, scale, stop, start, kill, wait)",
+    ],
+    "tab.yaml": [
+        "tab.yaml:8: is indented with a tab; YAML wants spaces",
+    ],
+    "template-gives-no-yaml.yaml": [
+        "no-yaml.yaml.j2:4: is not YAML: mapping values are not allowed here [only in two]",
+    ],
+    "template-leaves-sandbox.yaml": [
+        "sandbox.yaml.j2:4: is not allowed in a template: access to attribute '__class__' of 'str' object is unsafe.",
+    ],
+    "template-syntax.yaml": [
+        "syntax.yaml.j2:5: is not a template: expected token 'name', got 'end of print statement'",
+    ],
+    "two-checks-of-an-id.yaml": [
+        "two-checks-of-an-id.yaml:26: spec.checks[1].id: another check has the name 'served'",
+    ],
+    "two-documents.yaml": [
+        "two-documents.yaml:27: holds several documents; a scenario is one",
+    ],
+    "two-steps-of-a-name.yaml": [
+        "two-steps-of-a-name.yaml:21: spec.steps[1].name: another step has the name 'initialise'",
+    ],
+    "two-verbs.yaml": [
+        "two-verbs.yaml:19: spec.steps[0].delete: a step does one thing, this one has apply and delete",
+    ],
+    "undeclared-value-in-scenario.yaml": [
+        "undeclared-value-in-scenario.yaml:6: spec.question: value 'replicsa' is not declared; did you mean 'replicas'? (allowed: interval, replicas)",
+    ],
+    "undeclared-value-in-template.yaml": [
+        "undeclared.yaml.j2:6: value 'replica' is not declared; did you mean 'replicas'? (allowed: interval, replicas)",
+    ],
+    "unknown-failing-check.yaml": [
+        "unknown-failing-check.yaml:13: spec.variants.two.expect.fail[0]: 'serve' is no check; did you mean 'served'? (allowed: served, steps-completed, ends-in, settled, recorded, nothing-forbidden, nothing-left)",
+    ],
+    "unknown-feature.yaml": [
+        "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, confirm-promotion, daemonset, deployment, knative, match-label-keys, metrics, progress-deadline, provider-kubernetes, restart-on-new-revision, session-affinity, skip-analysis, suspend, traffic-weights, webhooks, network, real-pods, several-nodes)",
+    ],
+    "unknown-field.yaml": [
+        "unknown-field.yaml:14: spec.setle: is not a known field; did you mean 'settle'? (allowed: question, setup, requires, nodes, values, variants, matrix, expect, settle, manifests, steps, record, checks, doneWhen)",
+    ],
+    "unknown-from.yaml": [
+        "unknown-from.yaml:26: spec.checks[0].from: 'initialize' is no step; did you mean 'initialise'? (allowed: initialise, change, end)",
+    ],
+    "unknown-phase.yaml": [
+        "unknown-phase.yaml:13: spec.variants.two.expect.phase: cannot be 'Done' (allowed: Initializing, Initialized, Waiting, Progressing, WaitingPromotion, Promoting, Finalising, Succeeded, Failed, Terminating, Terminated)",
+    ],
+    "unknown-target.yaml": [
+        "unknown-target.yaml:22: spec.steps[1].patch.target: 'deployment' names no object (allowed: workload, rollout, Kind/name)",
+    ],
+    "unknown-verb.yaml": [
+        "unknown-verb.yaml:22: spec.steps[1].pacth: is not a known field; did you mean 'patch'? (allowed: name, apply, patch, delete, scale, stop, start, kill, wait, until, within, change)",
+    ],
+    "unquoted-template.yaml": [
+        "unquoted-template.yaml:14: spec.settle: a key must be a text; a template needs quotes, as in '{{ value }}'",
+    ],
+    "value-with-reserved-name.yaml": [
+        "value-with-reserved-name.yaml:9: spec.values.drill: 'drill' means something else in templates; choose another name",
+    ],
+    "variant-of-unknown-value.yaml": [
+        "variant-of-unknown-value.yaml:13: spec.variants.two.values.replica: is not declared in spec.values; did you mean 'replicas'? (allowed: replicas, interval)",
+    ],
+    "variant-of-wrong-type.yaml": [
+        "variant-of-wrong-type.yaml:13: spec.variants.two.values.replicas: must be a whole number, as declared in spec.values, not a text",
+    ],
+    "variant-without-values.yaml": [
+        "variant-without-values.yaml:13: spec.variants.two.replicas: is not a known field; a value belongs below values (allowed: description, values, expect)",
+    ],
+    "window-backwards.yaml": [
+        "window-backwards.yaml:27: spec.checks[0].until: 'initialise' comes before from: 'change'",
+    ],
+    "within-without-until.yaml": [
+        "within-without-until.yaml:19: spec.steps[0].within: has nothing to limit; it belongs to until",
+    ],
+    "wrong-kind.yaml": [
+        "wrong-kind.yaml:2: kind: cannot be 'Scenery' (allowed: Scenario)",
+    ],
+    "wrong-type.yaml": [
+        "wrong-type.yaml:6: spec.question: must be a text, not a list",
+    ],
+    "wrong-version.yaml": [
+        "wrong-version.yaml:1: apiVersion: cannot be 'drill/v2' (allowed: drill/v1)",
+    ],
+}
+
+
+def _lines(error: ScenarioError) -> list[str]:
+    prefix = f"{os.path.relpath(_FOLDER)}/"
+    return [line.removeprefix(prefix) for line in str(error).splitlines()]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_scenario_is_refused_with_file_line_field_and_what_is_allowed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(_FOLDER.parent)
+    with pytest.raises(ScenarioError) as caught:
+        load(_FOLDER / name)
+    assert _lines(caught.value) == BROKEN[name]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_lint_says_the_same_as_loading(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(_FOLDER.parent)
+    assert _lines(ScenarioError(lint(_FOLDER / name))) == BROKEN[name]
+
+
+def test_every_broken_scenario_has_its_expected_lines() -> None:
+    files = {path.name for path in _FOLDER.glob("*.yaml")} - {"good.yaml"}
+    assert files <= set(BROKEN)
+
+
+def test_a_file_in_the_current_directory_is_named_without_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("kind: Scenario\n")
+    with pytest.raises(ScenarioError) as caught:
+        load("mine.yaml")
+    assert str(caught.value).splitlines()[0] == "mine.yaml:1: apiVersion: is missing"
