@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.drill
-def test_scenario(
-    drill_scenario: Plan, drill: DrillRunner, request: pytest.FixtureRequest
-) -> None:
+def test_scenario(drill_scenario: Plan, drill: DrillRunner, request: pytest.FixtureRequest) -> None:
     """The drill ends as its scenario expects."""
     drill.must_pass(drill_scenario, request)

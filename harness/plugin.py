@@ -29,7 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--drill-keep", action="store_true", help="leave namespaces and clusters alone afterwards")
     add("--drill-binaries", default="auto", help="auto, build, download or path:DIR")
     add("--drill-seed", type=int, default=1, help="seed of the simulated pods' delays")
-    add("--drill-scenarios", action="append", default=[], help="a further folder of scenarios; repeatable")
+    add(
+        "--drill-scenarios",
+        action="append",
+        default=[],
+        help="a further folder of scenarios; repeatable",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -99,7 +104,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = outcome.get_result()  # type: ignore[attr-defined]
     told = dict(item.user_properties)
     if report.when == "call" and "drill_verdict" in told:
-        report.sections.append(("drill", f"{told['drill_verdict']}\nreport: {told['drill_report']}"))
+        report.sections.append(
+            ("drill", f"{told['drill_verdict']}\nreport: {told['drill_report']}")
+        )
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

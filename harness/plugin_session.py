@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.cli.selection import select
-from harness.cli.voice import verdict_line
+from harness.report.summary import drill_lines
 from harness.run import artefacts
 from harness.run.drill import run_drill
 from harness.run.identity import run_id
 from harness.run.plan import Options, Plan
 from harness.run.pool import Pool
+from harness.run.selection import select
 from harness.run.session import EXPECTED_ERRORS
 from harness.run.signals import Stop, handled
 from harness.scenario.problem import ScenarioError
@@ -60,7 +60,11 @@ class DrillRunner:
         shared = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
         self._run = run_id()
         given = config.getoption("--drill-out")
-        out = Path(given) if given else Path("drill-reports") / (f"pytest-{shared[:12]}" if shared else self._run)
+        out = (
+            Path(given)
+            if given
+            else Path("drill-reports") / (f"pytest-{shared[:12]}" if shared else self._run)
+        )
         self._options = Options(
             out=out.absolute(),
             cluster=str(config.getoption("--drill-cluster")),
@@ -101,13 +105,19 @@ class DrillRunner:
         except EXPECTED_ERRORS as error:
             pytest.fail(f"error: {error}", pytrace=False)
         path = self._options.out / plan.name.folder / artefacts.REPORT
-        request.node.user_properties.append(("drill_verdict", verdict_line(report)))
+        request.node.user_properties.append(("drill_verdict", "\n".join(drill_lines(report))))
         request.node.user_properties.append(("drill_report", str(path)))
         if report.verdict.outcome == "unsupported":
             pytest.skip(report.verdict.sentence)
         if report.verdict.exit_code:
-            failed = [f"{f.id}: {f.outcome}: {f.evidence}" for f in report.findings if f.outcome != f.expected]
-            pytest.fail("\n".join([report.verdict.sentence, *failed, f"report: {path}"]), pytrace=False)
+            failed = [
+                f"{f.id}: {f.outcome}: {f.evidence}"
+                for f in report.findings
+                if f.outcome != f.expected
+            ]
+            pytest.fail(
+                "\n".join([report.verdict.sentence, *failed, f"report: {path}"]), pytrace=False
+            )
         return report
 
     async def _one(self, plan: Plan) -> DrillReport:

@@ -37,8 +37,12 @@ def up(
         progress=say,
         owner_pid_bound=False,
     )
-    typer.echo(f"embedded:{name} is up: Kubernetes {cluster.facts.kubernetes}, {nodes} simulated nodes")
-    typer.echo(f"use it with --cluster embedded:{name}, or with kubectl --kubeconfig {cluster.kubeconfig}")
+    typer.echo(
+        f"embedded:{name} is up: Kubernetes {cluster.facts.kubernetes}, {nodes} simulated nodes"
+    )
+    typer.echo(
+        f"use it with --cluster embedded:{name}, or with kubectl --kubeconfig {cluster.kubeconfig}"
+    )
     return ExitCode.OK
 
 

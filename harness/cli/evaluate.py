@@ -17,11 +17,15 @@ def register(app: typer.Typer) -> None:
 
 
 def judge(
-    timeline: Annotated[Path, typer.Argument(metavar="TIMELINE", help="A timeline.jsonl, or - for standard input.")],
+    timeline: Annotated[
+        Path, typer.Argument(metavar="TIMELINE", help="A timeline.jsonl, or - for standard input.")
+    ],
     *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Write report.md, report.json and junit.xml there."),
+        typer.Option(
+            "--out", metavar="DIR", help="Write report.md, report.json and junit.xml there."
+        ),
     ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the whole report instead of a summary.")
@@ -29,8 +33,8 @@ def judge(
 ) -> int:
     """Judge a recording again; the same recording always gets the same report."""
     from harness.checks.judge import judge as judge_timeline
-    from harness.model.timeline import TimelineError, parse
     from harness.model.report import RunReport
+    from harness.model.timeline import TimelineError, parse
     from harness.report.markdown import markdown as render
     from harness.report.summary import summary
     from harness.run.artefacts import write_drill

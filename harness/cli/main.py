@@ -58,35 +58,43 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    from harness.clusters.base import ClusterError
-    from harness.kube.errors import KubeError
-    from harness.model.timeline import TimelineError
-    from harness.scenario.problem import ScenarioError
-    from harness.subjects.base import SubjectError
-
     try:
         # Not standalone: the library's own codes (2 for usage) mean other things here.
-        result = app(arguments, standalone_mode=False)
+        return int(app(arguments, standalone_mode=False) or 0)
     except TyperException as error:
         show = getattr(error, "show", None)
-        if show is None:  # Abort and Exit have nothing to show
+        if show is None:  # Abort, after Ctrl-C
             return ExitCode.INTERRUPTED
         show()
         return ExitCode.USAGE
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
-    except (ScenarioError, TimelineError, UsageProblemError) as error:
-        typer.echo(str(error), err=True)
-        return ExitCode.USAGE
-    except (ClusterError, KubeError, SubjectError) as error:
-        typer.echo(f"error: {error}", err=True)
-        return ExitCode.ERROR
     except BrokenPipeError:
         # The reader went away (`drill list | head`); Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
-    except OSError as error:
-        typer.echo(f"error: {error.filename or ''}: {error.strerror or error}".replace(": :", ":"), err=True)
+    except Exception as error:  # noqa: BLE001 - told to the user, or raised again as a bug of ours
+        return _told(error)
+
+
+def _told(error: Exception) -> ExitCode:
+    """Print an error that a user can make or meet; raise any other one, since it is a bug of ours."""
+    from harness.clusters.base import ClusterError
+    from harness.kube.errors import KubeError
+    from harness.model.timeline import TimelineError
+    from harness.run.objects import RefusedError
+    from harness.scenario.problem import ScenarioError
+    from harness.subjects.base import SubjectError
+
+    if isinstance(error, ScenarioError | TimelineError | UsageProblemError):
+        typer.echo(str(error), err=True)
+        return ExitCode.USAGE
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"error: {where}{error.strerror or error}", err=True)
         return ExitCode.ERROR
-    return int(result or 0)
+    if isinstance(error, ClusterError | KubeError | RefusedError | SubjectError):
+        typer.echo(f"error: {error}", err=True)
+        return ExitCode.ERROR
+    raise error

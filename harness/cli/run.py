@@ -11,7 +11,7 @@ import typer
 
 from harness.cli import options as o
 from harness.cli.errors import UsageProblemError
-from harness.cli.selection import parse_sets, select, variants_of
+from harness.cli.sets import parse_sets
 from harness.cli.voice import progress
 from harness.model.outcome import ExitCode
 
@@ -41,11 +41,15 @@ def run(
     subject: o.Subject = "bundled",
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Where reports go. Default: drill-reports/RUN-ID."),
+        typer.Option(
+            "--out", metavar="DIR", help="Where reports go. Default: drill-reports/RUN-ID."
+        ),
     ] = None,
     keep: Annotated[
         bool,
-        typer.Option("--keep", help="Leave namespace and cluster alone afterwards, to look at them."),
+        typer.Option(
+            "--keep", help="Leave namespace and cluster alone afterwards, to look at them."
+        ),
     ] = False,
     rendered: Annotated[
         Path | None,
@@ -58,9 +62,14 @@ def run(
     ] = None,
     change: Annotated[
         str,
-        typer.Option("--change", help="With -f: what the new revision is. template-annotation is the one there is."),
+        typer.Option(
+            "--change",
+            help="With -f: what the new revision is. template-annotation is the one there is.",
+        ),
     ] = "template-annotation",
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Drills at the same time on one cluster.")] = 4,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=1, help="Drills at the same time on one cluster.")
+    ] = 4,
     seed: o.Seed = 1,
     binaries: o.Binaries = "auto",
     anonymise: Annotated[
@@ -74,9 +83,13 @@ def run(
     DIR/report.md covers the run, DIR/<drill>/ holds each drill's report.md, report.json, timeline.jsonl and junit.xml, and
     after a failure also the controller's log, the events and the objects.
     """
+    from harness.run.selection import select, variants_of
+
     given = parse_sets(sets or [])
     if bool(names) == bool(rendered):
-        msg = "name at least one scenario (see `drill list`), or give manifests with -f DIR; not both"
+        msg = (
+            "name at least one scenario (see `drill list`), or give manifests with -f DIR; not both"
+        )
         raise UsageProblemError(msg)
     if rendered is not None:
         from harness.scenario.adopt import scenario_from
@@ -133,7 +146,17 @@ def _plans(
         source = ["-f", str(rendered)] if rendered else [resolved.name]
         variant = [] if rendered else ["--variant", resolved.variant]
         told = [part for key, value in sets.items() for part in ("--set", f"{key}={value}")]
-        line = ["drill", "run", *source, *variant, *told, "--subject", subject, "--cluster", cluster]
+        line = [
+            "drill",
+            "run",
+            *source,
+            *variant,
+            *told,
+            "--subject",
+            subject,
+            "--cluster",
+            cluster,
+        ]
         plans.append(Plan(resolved, loaded.folder, subject, cluster, shlex.join(line)))
     return plans
 
@@ -159,5 +182,10 @@ async def _session(plans: Sequence[Plan], options: Options, run: str) -> Session
     stop = Stop()
     with handled(stop, say):
         return await run_session(
-            plans, options, run, stop, say, lambda report: say(f"{report.drill_id}: over")
+            plans,
+            options,
+            run,
+            stop=stop,
+            say=say,
+            done=lambda report: say(f"{report.drill_id}: over"),
         )

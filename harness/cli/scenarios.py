@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import options as o
-from harness.cli.selection import parse_sets, select
+from harness.cli.sets import parse_sets
 from harness.model.outcome import ExitCode
 
 
@@ -27,6 +27,8 @@ def list_(
     """List the scenarios with their variants and the question that each answers."""
     from tabulate import tabulate
 
+    from harness.run.selection import select
+
     rows = [
         (loaded.name, resolved.variant, "control" if resolved.control else "", loaded.question)
         for loaded, resolved in select([], scenarios or [])
@@ -34,14 +36,20 @@ def list_(
     if not rows:
         typer.echo("there is no scenario", err=True)
         return ExitCode.NOTHING_SELECTED
-    typer.echo(tabulate(rows, ("scenario", "variant", "", "question"), maxcolwidths=[None, None, None, 70]))
+    typer.echo(
+        tabulate(rows, ("scenario", "variant", "", "question"), maxcolwidths=[None, None, None, 70])
+    )
     return ExitCode.OK
 
 
 def lint(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PATH...", help="Scenario folders or files. Default: all known ones.", show_default=False),
+        typer.Argument(
+            metavar="PATH...",
+            help="Scenario folders or files. Default: all known ones.",
+            show_default=False,
+        ),
     ] = None,
     *,
     scenarios: o.Scenarios = None,
@@ -68,6 +76,7 @@ def render(
     scenarios: o.Scenarios = None,
 ) -> int:
     """Print the manifests of a scenario's variants as they would be applied."""
+    from harness.run.selection import select
     from harness.scenario.dump import render_yaml
 
     given = parse_sets(sets or [])
@@ -78,17 +87,26 @@ def render(
 
 def init(
     rendered: Annotated[
-        Path, typer.Option("-f", "--manifests", metavar="DIR", help="Manifests: a rollout object and its workload.")
+        Path,
+        typer.Option(
+            "-f", "--manifests", metavar="DIR", help="Manifests: a rollout object and its workload."
+        ),
     ],
     *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="The new scenario's folder. Default: scenarios/NAME-OF-THE-ROLLOUT."),
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="The new scenario's folder. Default: scenarios/NAME-OF-THE-ROLLOUT.",
+        ),
     ] = None,
 ) -> int:
     """Write a scenario from manifests: their copies, the steps of one promotion, and the default checks."""
-    from harness.scenario.adopt import write_scenario
+    from harness.scenario.adopt import scenario_from, write_scenario
 
-    written = write_scenario(rendered, out)
-    typer.echo(f"wrote {written}; run it with: drill run {written.parent}")
+    target = out or Path("scenarios") / scenario_from(rendered).name
+    for written in write_scenario(rendered, target):
+        typer.echo(f"wrote {written}")
+    typer.echo(f"run it with: drill run {target}")
     return ExitCode.OK

@@ -1,1 +1,1 @@
-
+"""Reports for people and machines, all derived from one DrillReport."""

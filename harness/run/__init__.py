@@ -1,1 +1,1 @@
-
+"""Running drills: journal, namespace, recorder, steps, teardown, sweep."""

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.kube.config import discard_temporary_files, load
 from harness.kube.resource import SERVICEACCOUNT
@@ -59,14 +59,17 @@ async def write_kubeconfig(
 
 async def _cluster(admin: Path, context: str | None) -> dict[str, object]:
     try:
-        configuration = (await load(admin, context)).configuration
-        cluster: dict[str, object] = {"server": configuration.host}
-        if configuration.ssl_ca_cert:
-            # Embedded, since the file may be one that the library wrote for itself and removes.
-            authority = Path(configuration.ssl_ca_cert).read_bytes()
-            cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+        return _entry((await load(admin, context)).configuration)
     finally:
         discard_temporary_files()
+
+
+def _entry(configuration: Any) -> dict[str, object]:
+    cluster: dict[str, object] = {"server": configuration.host}
+    if configuration.ssl_ca_cert:
+        # Embedded, since the file may be one that the library wrote for itself and removes.
+        authority = Path(configuration.ssl_ca_cert).read_bytes()
+        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
     if not configuration.verify_ssl:
         cluster["insecure-skip-tls-verify"] = True
     if configuration.tls_server_name:

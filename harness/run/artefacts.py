@@ -68,7 +68,11 @@ def write_evidence(
 def _event(event: dict[str, Any]) -> str:
     about = event.get("involvedObject") or {}
     who = (event.get("source") or {}).get("component") or event.get("reportingComponent") or "?"
-    when = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp")
+    when = (
+        event.get("lastTimestamp")
+        or event.get("eventTime")
+        or event["metadata"].get("creationTimestamp")
+    )
     what = f"{about.get('kind', '?')}/{about.get('name', '?')}"
     return f"{when} {event.get('type', '?'):7} {what} {event.get('reason', '')} ({who}): {event.get('message', '')}"
 

@@ -62,7 +62,6 @@ async def run_drill(plan: Plan, place: Place, folder: Path) -> DrillReport:
             recording = asyncio.create_task(recorder.run())
             try:
                 await _guarded(parts, recorder)
-                await recorder.complete(COMPLETE_WITHIN)
             finally:
                 recording.cancel()
                 await asyncio.gather(recording, return_exceptions=True)
@@ -120,6 +119,8 @@ async def _observe(parts: Parts, recorder: Recorder) -> None:
     if await run_steps(context, parts.plan.resolved.steps):
         live.observe(Settled(live.now(), "begin"))
         await asyncio.sleep(parts.plan.resolved.settle)
+        # Before the end is noted: what is still on its way happened within the settle time, and has to be judged.
+        await recorder.complete(COMPLETE_WITHIN)
         live.observe(Settled(live.now(), "end"))
 
 

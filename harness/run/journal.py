@@ -42,7 +42,11 @@ class ObjectKey:
     @property
     def label(self) -> str:
         """`Kind name` or `Kind namespace/name`, for messages."""
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        return (
+            f"{self.kind} {self.namespace}/{self.name}"
+            if self.namespace
+            else f"{self.kind} {self.name}"
+        )
 
 
 @dataclass(slots=True)
@@ -120,6 +124,14 @@ class Journal:
         """Remove the file when nothing is left in it; otherwise it stays for `drill sweep`."""
         if not self.entries:
             self.path.unlink(missing_ok=True)
+
+    def pointless(self) -> bool:
+        """Whether the way to the cluster is gone: an embedded cluster that was removed took everything with it."""
+        return not Path(self.reach.kubeconfig).exists()
+
+    def discard(self) -> None:
+        """Remove the file, whatever is in it."""
+        self.path.unlink(missing_ok=True)
 
     def _append(self, row: dict[str, Any]) -> None:
         # Synced, since the file has to tell the truth after a power cut or SIGKILL too.

@@ -7,13 +7,19 @@ from typing import Any
 
 def describe(world: dict[str, Any]) -> str:
     """Return the rollout's phase, both workloads' readiness and the first pod that is stuck."""
-    parts = [_rollout(world.get("rollout", {})), _workload("primary", world), _workload("target", world)]
+    parts = [
+        _rollout(world.get("rollout", {})),
+        _workload("primary", world),
+        _workload("target", world),
+    ]
     stuck = next((pod for pod in world.get("pods", []) if pod.get("unschedulable")), None)
     if stuck is not None:
         parts.append(f"pod {stuck['name']} unschedulable: {stuck.get('message', '')}")
     failed = next((w for w in world.get("workloads", []) if w.get("createFailed")), None)
     if failed is not None:
-        parts.append(f"{failed['kind']} {failed['name']} cannot create pods: {failed.get('message', '')}")
+        parts.append(
+            f"{failed['kind']} {failed['name']} cannot create pods: {failed.get('message', '')}"
+        )
     return ", ".join(part for part in parts if part)
 
 

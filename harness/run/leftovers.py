@@ -152,7 +152,9 @@ def _item(metadata: JSON, namespace: str, why: str) -> dict[str, Any]:
     }
 
 
-async def count_in_namespace(client: KubeClient, namespace: str) -> tuple[dict[str, int], list[JSON]]:
+async def count_in_namespace(
+    client: KubeClient, namespace: str
+) -> tuple[dict[str, int], list[JSON]]:
     """Return how many objects of each kind are in `namespace`, and each of them as an item with its finalizers."""
     counts: dict[str, int] = {}
     items: list[JSON] = []
@@ -167,7 +169,9 @@ async def count_in_namespace(client: KubeClient, namespace: str) -> tuple[dict[s
         if found and (resource.group, resource.plural) not in _NOISE:
             counts[resource.kind] = len(found)
             items.extend(
-                _item({"kind": resource.kind, **o["metadata"]}, namespace, "in the drill's namespace")
+                _item(
+                    {"kind": resource.kind, **o["metadata"]}, namespace, "in the drill's namespace"
+                )
                 for o in found
             )
 

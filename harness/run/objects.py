@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING
 
 from harness.kube.errors import NotFound
-from harness.kube.resource import KNOWN, Resource, parse_api_version
+from harness.kube.resource import KNOWN, Resource
 from harness.run.identity import DRILL_LABEL, FIELD_MANAGER
 from harness.run.journal import Entry, Journal, ObjectKey
 
@@ -67,9 +67,7 @@ class ResourceMap:
 class Maker:
     """Creates and applies the objects of one drill, or of the run when the labels name no drill."""
 
-    def __init__(
-        self, client: KubeClient, journal: Journal, labels: Mapping[str, str]
-    ) -> None:
+    def __init__(self, client: KubeClient, journal: Journal, labels: Mapping[str, str]) -> None:
         self.client = client
         self.resources = ResourceMap(client)
         self._journal = journal

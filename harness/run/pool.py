@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
@@ -25,7 +24,8 @@ from harness.run.shared import install_shared, remove_shared
 from harness.subjects.select import make_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
     from types import TracebackType
 
     from harness.clusters.base import Cluster
@@ -52,9 +52,7 @@ def key_of(plan: Plan) -> Key:
 class Pool:
     """The clusters of one run, as an async context manager."""
 
-    def __init__(
-        self, options: Options, run: str, stop: Stop, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, options: Options, run: str, stop: Stop, say: Callable[[str], None]) -> None:
         self._options = options
         self._run = run
         self._stop = stop
@@ -137,14 +135,15 @@ class Pool:
 
 
 @contextlib.asynccontextmanager
-async def _client(cluster: Cluster):  # noqa: ANN202 - a context manager of KubeClient
+async def _client(cluster: Cluster) -> AsyncIterator[KubeClient]:
     agent = f"rollout-drill/{__version__}"
     client = await KubeClient.connect(cluster.kubeconfig, cluster.context, user_agent=agent)
     async with client:
         yield client
 
 
-def _forget(private: os.PathLike[str]) -> None:
+def _forget(private: Path) -> None:
     shutil.rmtree(private, ignore_errors=True)
+    # The run's folder goes with its last cluster.
     with contextlib.suppress(OSError):
-        os.rmdir(os.path.dirname(private))  # noqa: PTH106, PTH120 - the run's folder, if this was its last cluster
+        private.parent.rmdir()

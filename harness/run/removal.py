@@ -22,9 +22,7 @@ SECOND_LOOK: Final = 2.0
 """Seconds between two listings when the first shows something: the garbage collector may still be at it."""
 
 
-async def remove_drill(
-    client: KubeClient, place: Place, namespace: Entry, live: Live
-) -> Leftovers:
+async def remove_drill(client: KubeClient, place: Place, namespace: Entry, live: Live) -> Leftovers:
     """Remove the drill's objects and return what the listing found; an error is part of the result, never raised."""
     began = time.monotonic()
     name = namespace.key.name
@@ -44,7 +42,12 @@ async def remove_drill(
             error = "; ".join(removal.problems)
     except KubeError as problem:
         return Leftovers(
-            live.now(), (), 0, {}, time.monotonic() - began, error=f"nothing could be listed: {problem}"
+            live.now(),
+            (),
+            0,
+            {},
+            time.monotonic() - began,
+            error=f"nothing could be listed: {problem}",
         )
     removed = {**removed, **removal.removed}
     return Leftovers(live.now(), tuple(items), kinds, removed, time.monotonic() - began, error)

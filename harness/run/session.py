@@ -50,6 +50,7 @@ async def run_session(
     plans: Sequence[Plan],
     options: Options,
     run: str,
+    *,
     stop: Stop,
     say: Callable[[str], None],
     done: Callable[[DrillReport], None] = lambda _report: None,

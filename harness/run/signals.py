@@ -28,7 +28,9 @@ def handled(stop: Stop, say: Callable[[str], None]) -> Iterator[None]:
 
     def received(number: signal.Signals) -> None:
         if stop.event.is_set():
-            say(f"{number.name} again: still removing what the run made; `drill sweep` would finish it after a kill.")
+            say(
+                f"{number.name} again: still removing what the run made; `drill sweep` would finish it after a kill."
+            )
             return
         stop.signal_name = number.name
         say(f"{number.name}: ending the drills, then removing what they made.")

@@ -33,7 +33,7 @@ async def run_steps(context: Context, steps: Sequence[Step]) -> bool:
 async def _run_step(context: Context, step: Step) -> bool:
     live = context.live
 
-    def note(state: Any, detail: str = "") -> None:  # noqa: ANN401 - one of StepState's literals
+    def note(state: Any, detail: str = "") -> None:
         live.observe(StepState(live.now(), step.name, state, detail))
 
     note("started")
@@ -52,11 +52,17 @@ async def _run_step(context: Context, step: Step) -> bool:
         if not holds(live.state.world()):
             crashed = crash()
             if crashed is not None:
-                note("failed", f"the subject ended by itself ({crashed}); {describe(live.state.world())}")
+                note(
+                    "failed",
+                    f"the subject ended by itself ({crashed}); {describe(live.state.world())}",
+                )
                 return False
             if not done:
                 seen = describe(live.state.world())
-                note("timed-out", f"`{step.until}` did not hold within {step.within:g} s; last seen: {seen}")
+                note(
+                    "timed-out",
+                    f"`{step.until}` did not hold within {step.within:g} s; last seen: {seen}",
+                )
                 return False
     note("held")
     return True

@@ -55,10 +55,9 @@ async def sweep(*, dry_run: bool, cluster: Cluster | None = None) -> Sweep:
 
 async def _journal(journal: Journal, result: Sweep, *, dry_run: bool) -> None:
     reach = journal.reach
-    if not Path(reach.kubeconfig).exists():
-        # An embedded cluster that is gone took everything with it.
+    if journal.pointless():
         if not dry_run:
-            journal.path.unlink(missing_ok=True)
+            journal.discard()
         return
     if dry_run:
         result.removed += [f"{entry.key.label} (run {reach.run})" for entry in journal.entries]
@@ -73,7 +72,9 @@ async def _journal(journal: Journal, result: Sweep, *, dry_run: bool) -> None:
             removal.problems += await remove_shared(client, journal)
     except KubeError as error:
         where = f"{reach.cluster} of run {reach.run}"
-        result.problems.append(f"{where} cannot be reached ({error}); {UNREACHABLE_HINT}: {journal.path}")
+        result.problems.append(
+            f"{where} cannot be reached ({error}); {UNREACHABLE_HINT}: {journal.path}"
+        )
         return
     result.problems += removal.problems
     gone = [entry for entry in before if entry not in journal.entries]
@@ -81,9 +82,7 @@ async def _journal(journal: Journal, result: Sweep, *, dry_run: bool) -> None:
     journal.close()
 
 
-async def _labelled(
-    cluster: Cluster, living: set[str], result: Sweep, *, dry_run: bool
-) -> None:
+async def _labelled(cluster: Cluster, living: set[str], result: Sweep, *, dry_run: bool) -> None:
     agent = f"rollout-drill/{__version__} sweep"
     client = await KubeClient.connect(cluster.kubeconfig, cluster.context, user_agent=agent)
     async with client:
@@ -120,4 +119,3 @@ def _private(living: set[str], result: Sweep, *, dry_run: bool) -> None:
             if not dry_run:
                 shutil.rmtree(run, ignore_errors=True)
             result.removed.append(f"private files of run {run.name}")
-

@@ -114,10 +114,10 @@ def _names_are_unique(rules: Rules) -> None:
 
 def _names_are_free(rules: Rules) -> None:
     for path, row in rules.steps:
-        if row.get("name") in RESERVED_MOMENTS:
+        if _text(row.get("name")) in RESERVED_MOMENTS:
             rules.report((*path, "name"), f"{row['name']!r} means a moment; choose another name")
     for path, row in rules.checks:
-        if row.get("id") in {*BUILT_IN_CHECKS, VERDICT}:
+        if _text(row.get("id")) in {*BUILT_IN_CHECKS, VERDICT}:
             message = f"{row['id']!r} is the id of a built-in check; choose another one"
             rules.report((*path, "id"), message)
 
@@ -191,7 +191,7 @@ def _windows_are_moments(rules: Rules) -> None:
     steps = tuple(rules.step_names)
     order = {name: i for i, name in enumerate((*steps, END, SETTLED))}
     for path, row in rules.checks:
-        begin, close = row.get("from"), row.get("until")
+        begin, close = _text(row.get("from")), _text(row.get("until"))
         rules.refer((*path, "from"), begin, (*steps, END), "step")
         rules.refer((*path, "until"), close, (*steps, END, SETTLED), "step")
         if begin in order and close in order and order[close] <= order[begin]:
@@ -258,6 +258,11 @@ RULES: Final[tuple[Callable[[Rules], None], ...]] = (
     _nodes_are_one_number,
 )
 """Every rule; each looks at the whole document and reports all that breaks it."""
+
+
+def _text(value: object) -> str | None:
+    """Return a text, and None for anything else, which is reported elsewhere."""
+    return value if isinstance(value, str) else None
 
 
 def _mapping(value: object) -> dict[str, Any]:

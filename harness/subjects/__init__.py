@@ -1,1 +1,1 @@
-
+"""Subjects: the controllers under test, behind one small protocol."""

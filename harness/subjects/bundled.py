@@ -117,4 +117,6 @@ class _Lines:
 
 def _documents(path: Path) -> list[JSON]:
     with path.open(encoding="utf-8") as file:
-        return [dict(document) for document in YAML(typ="safe", pure=True).load_all(file) if document]
+        return [
+            dict(document) for document in YAML(typ="safe", pure=True).load_all(file) if document
+        ]

@@ -26,7 +26,11 @@ _LINE_LIMIT: Final = 1 << 20
 
 def fenced_environment() -> dict[str, str]:
     """Return an environment in which nothing but loopback can be reached over HTTP, and no kubeconfig is found by chance."""
-    kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and k != "KUBECONFIG"}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.lower().endswith("_proxy") and k != "KUBECONFIG"
+    }
     loopback = "127.0.0.1,localhost,::1"
     return {
         **kept,
@@ -35,12 +39,13 @@ def fenced_environment() -> dict[str, str]:
     }
 
 
+_LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
 def _die_with_parent() -> None:
-    # Runs between fork and exec: only async-signal-safe work, no imports, no allocation worth speaking of.
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+    # Runs between fork and exec, so it does nothing but this one call; the library was loaded before.
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class SubjectProcess:
@@ -75,7 +80,7 @@ class SubjectProcess:
                 env=dict(environment),
                 # A Ctrl-C in the terminal is for the harness: the subject lives until finalizers are done.
                 start_new_session=True,
-                preexec_fn=_die_with_parent if _LIBC else None,
+                preexec_fn=_die_with_parent,
             )
         except OSError as error:
             msg = f"{self._name} cannot be started: {argv[0]}: {error.strerror}"

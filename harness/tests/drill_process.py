@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 PATIENCE = 90.0
 
@@ -26,7 +26,15 @@ class DrillProcess:
             environment["DRILL_STATE_DIR"] = str(state)
         self.out = out
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from harness.cli import main; main()", "run", *arguments, "--out", str(out)],
+            [
+                sys.executable,
+                "-c",
+                "from harness.cli import main; main()",
+                "run",
+                *arguments,
+                "--out",
+                str(out),
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.data import data_path
@@ -16,6 +15,7 @@ from harness.scenario.loaded import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from harness.clusters.embedded.cluster import EmbeddedCluster
     from harness.model.report import DrillReport
@@ -52,7 +52,7 @@ def session(
         for resolved in load(folder).resolve(variant, sets)
     ]
     options = Options(out=out, cluster=where, jobs=jobs)
-    return asyncio.run(run_session(plans, options, run_id(), Stop(), print))
+    return asyncio.run(run_session(plans, options, run_id(), stop=Stop(), say=print))
 
 
 def drill(

@@ -77,7 +77,9 @@ def test_a_signal_ends_in_a_report_and_leaves_nothing(
     report = drill.report()
     assert f"interrupted by {number.name}" in report
     assert "Nothing. Teardown removed" in report
-    left = {key for key in everything(warm_cluster) - before if key[1] != "customresourcedefinitions"}
+    left = {
+        key for key in everything(warm_cluster) - before if key[1] != "customresourcedefinitions"
+    }
     assert left == set()
 
 
@@ -96,7 +98,7 @@ def test_a_signal_during_teardown_does_not_stop_it(
 
 @pytest.mark.parametrize("phase", ["Initializing", "Progressing", "Promoting"])
 def test_sweep_removes_what_a_killed_run_left(
-    warm_cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
+    warm_cluster: EmbeddedCluster, tmp_path: Path, phase: str
 ) -> None:
     before = everything(warm_cluster)
     drill = start(warm_cluster, tmp_path / "out")
@@ -110,7 +112,9 @@ def test_sweep_removes_what_a_killed_run_left(
     assert namespace_exists(warm_cluster, namespace), "a dry run removes nothing"
     result = asyncio.run(sweep(dry_run=False))
     assert result.problems == []
-    left = {key for key in everything(warm_cluster) - before if key[1] != "customresourcedefinitions"}
+    left = {
+        key for key in everything(warm_cluster) - before if key[1] != "customresourcedefinitions"
+    }
     assert left == set()
     again = asyncio.run(sweep(dry_run=True))
     assert not any(namespace in line for line in again.removed)

@@ -61,7 +61,9 @@ def test_a_planted_leftover_is_found_and_changes_the_exit_code(
     marks = labels("another-run", name.label)
     with_client(
         warm_cluster,
-        lambda client: client.create(CLUSTERROLE, cluster_role("planted", marks), field_manager="test"),
+        lambda client: client.create(
+            CLUSTERROLE, cluster_role("planted", marks), field_manager="test"
+        ),
     )
     try:
         result = session(warm_cluster, NODE_SPREAD, tmp_path / "out", "with-key")
@@ -108,7 +110,9 @@ def test_eight_drills_side_by_side_share_a_cluster_and_nothing_else(
 ) -> None:
     folder = altered(
         tmp_path / "scenario",
-        lambda text: text.replace("  variants:\n", "  matrix:\n    threshold: [1, 2, 3, 4, 5, 6, 7, 8]\n  variants:\n"),
+        lambda text: text.replace(
+            "  variants:\n", "  matrix:\n    threshold: [1, 2, 3, 4, 5, 6, 7, 8]\n  variants:\n"
+        ),
     )
     result = session(warm_cluster, folder, tmp_path / "out", "with-key", jobs=8)
     assert result.errors == []
@@ -125,8 +129,12 @@ def test_planted_secrets_are_in_no_output(warm_cluster: EmbeddedCluster, tmp_pat
     }
     folder = with_manifest(tmp_path / "scenario", secret)
     workload = folder / "workload.yaml.j2"
-    env = f"          env:\n            - name: API_TOKEN\n              value: {PLANTED['token']}\n"
-    workload.write_text(workload.read_text().replace("          ports:\n", env + "          ports:\n"))
+    env = (
+        f"          env:\n            - name: API_TOKEN\n              value: {PLANTED['token']}\n"
+    )
+    workload.write_text(
+        workload.read_text().replace("          ports:\n", env + "          ports:\n")
+    )
     canary = folder / "canary.yaml.j2"
     hook = f"    webhooks:\n      - name: gate\n        url: https://{PLANTED['webhook']}\n"
     canary.write_text(canary.read_text() + hook)

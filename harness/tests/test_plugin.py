@@ -55,7 +55,15 @@ def test_every_scenario_and_variant_is_a_test_with_a_stable_id(elsewhere: pytest
 
 
 def test_k_selects_among_drills(elsewhere: pytest.Pytester) -> None:
-    result = collect(elsewhere, "-m", "drill", "--drill-scenarios", "my-scenarios", "-k", "own-drill and no-surge")
+    result = collect(
+        elsewhere,
+        "-m",
+        "drill",
+        "--drill-scenarios",
+        "my-scenarios",
+        "-k",
+        "own-drill and no-surge",
+    )
     assert "own-drill[no-surge-bundled-embedded]" in result.stdout.str()
     assert "with-key" not in result.stdout.str()
 

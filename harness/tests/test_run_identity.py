@@ -36,7 +36,9 @@ def test_drill_id_is_the_one_that_people_and_pytest_see() -> None:
 
 def test_label_values_stay_valid_and_different_when_names_are_long() -> None:
     names = [
-        DrillName("node-spread-blue-green", f"with-key,replicas={n}", "bundled", "context-some-long-name")
+        DrillName(
+            "node-spread-blue-green", f"with-key,replicas={n}", "bundled", "context-some-long-name"
+        )
         for n in (1, 2)
     ]
     values = [labels("run", name.label)["rollout-drill/drill"] for name in names]

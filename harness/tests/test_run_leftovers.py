@@ -68,5 +68,5 @@ def test_is_not_left_behind(key: Key, labels: dict[str, str], exclusive: bool) -
 
 
 def test_what_was_there_before_is_nobodys_fault() -> None:
-    old = (("rbac", "clusterroles", "", "x"), {})
+    old: tuple[Key, dict[str, str]] = (("rbac", "clusterroles", "", "x"), {})
     assert left_behind(_listing(old), _listing(old), _mine(exclusive=True)) == []

@@ -95,7 +95,9 @@ def test_an_object_that_stays_is_a_problem_and_stays_in_the_journal(journal: Jou
     async def drill() -> list[str]:
         async with cluster.client() as client:
             await make_namespace(client, journal, MARKS, "x", draw=lambda _: "drill-x")
-            cluster.add(_canary(namespace="drill-x", finalizers=["example.com/never"], labels=MARKS))
+            cluster.add(
+                _canary(namespace="drill-x", finalizers=["example.com/never"], labels=MARKS)
+            )
             obj = cluster.get("Canary", "web", "drill-x")
             assert obj is not None
             key = ObjectKey(

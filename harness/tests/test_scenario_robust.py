@@ -41,7 +41,7 @@ _ODD = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from([path for path in _paths(_DATA) if path]), _ODD)
 def test_any_value_in_any_place_loads_or_is_refused(path: tuple[Any, ...], value: Any) -> None:
     data = copy.deepcopy(_DATA)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.errors import UsageProblemError
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -44,20 +42,6 @@ def variants_of(
     loaded: Loaded, variants: Sequence[str], sets: Mapping[str, str] | None = None
 ) -> list[Resolved]:
     """Return the drills of one scenario, of all variants when none is named; each once."""
-    chosen = [drill for v in (variants or [None]) for drill in loaded.resolve(v, sets)]
+    wanted: Sequence[str | None] = variants or [None]
+    chosen = [drill for variant in wanted for drill in loaded.resolve(variant, sets)]
     return list({drill.id: drill for drill in chosen}.values())
-
-
-def parse_sets(sets: Sequence[str]) -> dict[str, str]:
-    """Return `KEY=VALUE` options as a mapping.
-
-    Raises UsageProblemError for one without a key or an equals sign.
-    """
-    given: dict[str, str] = {}
-    for item in sets:
-        key, equals, value = item.partition("=")
-        if not key or not equals:
-            msg = f"--set {item!r}: expected KEY=VALUE"
-            raise UsageProblemError(msg)
-        given[key] = value
-    return given
