@@ -22,6 +22,7 @@ from harness.run.selection import select
 from harness.run.session import EXPECTED_ERRORS
 from harness.run.signals import Stop, handled
 from harness.scenario.problem import ScenarioError
+from harness.subjects.select import make_subject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,8 +138,13 @@ class DrillRunner:
 
     async def _drill(self, plan: Plan) -> DrillReport:
         assert self._pool is not None  # noqa: S101 - opened by _one
-        place = await self._pool.place(plan)
-        return await run_drill(plan, place, self._options.out / plan.name.folder)
+        subject = make_subject(plan.subject)
+        try:
+            await subject.warm_up()
+            place = await self._pool.place(plan)
+            return await run_drill(plan, place, subject, self._options.out / plan.name.folder)
+        finally:
+            await subject.stop()
 
     def close(self) -> None:
         """Remove the session's clusters and what its drills shared."""

@@ -12,30 +12,27 @@ Checks are no cases of their own: a failing control would then count as a failur
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from harness.model.outcome import ExitCode, Outcome
+from harness.report.text import xml_clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.model.report import DrillReport, Finding, RunReport
 
-_ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 cannot hold."""
-
 
 def junit(run: RunReport) -> str:
     """Return the text of junit.xml."""
     suites = ET.Element("testsuites", name="rollout-drill")
-    suite = ET.SubElement(suites, "testsuite", name=_clean(run.run_id))
+    suite = ET.SubElement(suites, "testsuite", name=xml_clean(run.run_id))
     for drill in run.drills:
         _case(suite, drill)
     _count(suite)
     if run.drills:
-        suite.set("timestamp", _clean(run.drills[0].started_at))
+        suite.set("timestamp", xml_clean(run.drills[0].started_at))
     for key in ("tests", "failures", "errors", "skipped", "time"):
         suites.set(key, suite.get(key, "0"))
     ET.indent(suites)
@@ -46,8 +43,8 @@ def _case(suite: ET.Element, drill: DrillReport) -> None:
     case = ET.SubElement(
         suite,
         "testcase",
-        classname=_clean(f"scenarios.{drill.scenario.name}"),
-        name=_clean(drill.scenario.variant),
+        classname=xml_clean(f"scenarios.{drill.scenario.name}"),
+        name=xml_clean(drill.scenario.variant),
         time=f"{drill.seconds:.3f}",
     )
     properties = ET.SubElement(case, "properties")
@@ -62,7 +59,7 @@ def _case(suite: ET.Element, drill: DrillReport) -> None:
     }
     facts |= {f"check.{f.id}": f"{f.outcome}: {f.evidence}" for f in drill.findings}
     for name, value in facts.items():
-        ET.SubElement(properties, "property", name=_clean(name), value=_clean(value))
+        ET.SubElement(properties, "property", name=xml_clean(name), value=xml_clean(value))
     _result(case, drill)
 
 
@@ -74,7 +71,7 @@ def _result(case: ET.Element, drill: DrillReport) -> None:
     if verdict.exit_code is ExitCode.FAILED:
         _element(case, "failure", Outcome.FAIL, verdict.sentence, bad)
     elif verdict.outcome is Outcome.UNSUPPORTED:
-        ET.SubElement(case, "skipped", message=_clean(verdict.sentence))
+        ET.SubElement(case, "skipped", message=xml_clean(verdict.sentence))
     else:
         types = {
             ExitCode.INTERRUPTED: "interrupted",
@@ -88,10 +85,10 @@ def _result(case: ET.Element, drill: DrillReport) -> None:
 def _element(
     case: ET.Element, tag: str, word: str, sentence: str, findings: Sequence[Finding]
 ) -> None:
-    element = ET.SubElement(case, tag, type=str(word), message=_clean(sentence))
+    element = ET.SubElement(case, tag, type=str(word), message=xml_clean(sentence))
     lines = [f"{f.outcome} {f.id}: {f.title}\n  {f.evidence}" for f in findings]
     lines += [f"{note.kind}: {note.text}" for f in findings for note in f.notes]
-    element.text = _clean("\n".join(lines))
+    element.text = xml_clean("\n".join(lines))
 
 
 def _count(suite: ET.Element) -> None:
@@ -100,7 +97,3 @@ def _count(suite: ET.Element) -> None:
     for tag, key in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(key, str(sum(1 for case in cases if case.find(tag) is not None)))
     suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
-
-
-def _clean(text: object) -> str:
-    return _ILLEGAL.sub("�", str(text))

@@ -1,4 +1,4 @@
-"""Putting foreign text into Markdown: nothing that a cluster says may break a table, hide behind HTML or call anybody."""
+"""Putting foreign text into Markdown and XML: nothing that a cluster says may break a table, hide behind HTML or call anybody."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ _SPECIAL: Final = re.compile(r"([\\|*`\[\]~]|(?<!\w)_|_(?!\w))")
 _MENTION: Final = re.compile(r"(?<![\w/.`-])@(?=\w)")
 _ISSUE: Final = re.compile(r"(?<!\w)#(?=\d)")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold."""
 ELLIPSIS: Final = "…"
 
 
@@ -26,6 +28,11 @@ def esc(text: object) -> str:
     # GitHub links a name or a number wherever it finds one; an empty comment in between keeps it a text.
     plain = _MENTION.sub("@<!-- -->", plain)
     return _ISSUE.sub("#<!-- -->", plain)
+
+
+def xml_clean(text: object) -> str:
+    """Return a text with the characters that XML cannot hold replaced; escaping is left to whoever writes the XML."""
+    return _NOT_XML.sub("\ufffd", str(text))
 
 
 def short(text: object, limit: int) -> str:

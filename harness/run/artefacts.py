@@ -11,6 +11,7 @@ from harness.report.json_report import json_report
 from harness.report.junit import junit
 from harness.report.markdown import markdown
 from harness.report.markdown_run import markdown_run
+from harness.report.svg import svg
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,6 +24,7 @@ TIMELINE: Final = "timeline.jsonl"
 REPORT: Final = "report.md"
 REPORT_JSON: Final = "report.json"
 JUNIT: Final = "junit.xml"
+SVG: Final = "timeline.svg"
 LOG: Final = "controller.log"
 EVENTS: Final = "events.txt"
 OBJECTS: Final = "objects.json"
@@ -33,6 +35,7 @@ def write_drill(folder: Path, report: DrillReport) -> None:
     _write(folder / REPORT, markdown(report))
     _write(folder / REPORT_JSON, json_report(report))
     _write(folder / JUNIT, junit(RunReport(report.run_id, (report,))))
+    _write(folder / SVG, svg(report))
 
 
 def write_run(folder: Path, report: RunReport) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from harness.model.report import DrillReport
     from harness.run.place import Place
     from harness.run.plan import Plan
+    from harness.subjects.base import Subject
 
 SYNCED_WITHIN: Final = 30.0
 """Seconds for the first list of every watched kind; it takes some tenths of one."""
@@ -46,8 +47,8 @@ COMPLETE_WITHIN: Final = 5.0
 """Seconds for the watches to catch up with the server at the end; beyond that it is recorded as a gap."""
 
 
-async def run_drill(plan: Plan, place: Place, folder: Path) -> DrillReport:
-    """Run one drill and return its report; every output is in `folder` by then.
+async def run_drill(plan: Plan, place: Place, subject: Subject, folder: Path) -> DrillReport:
+    """Run one drill and return its report; every output is in `folder` by then, and `subject` is stopped.
 
     Raises ScenarioError, KubeError or RefusedError only when not even a namespace could be made; then nothing was.
     """
@@ -55,7 +56,7 @@ async def run_drill(plan: Plan, place: Place, folder: Path) -> DrillReport:
     cluster = place.cluster
     client = await KubeClient.connect(cluster.kubeconfig, cluster.context, user_agent=agent)
     async with client:
-        parts = await put_together(plan, place, folder, client)
+        parts = await put_together(plan, place, subject, folder, client)
         with parts.file:
             live = parts.live
             recorder = Recorder(client, live.header, live.observe, parts.redactor, live.now)

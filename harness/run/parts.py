@@ -18,7 +18,6 @@ from harness.run.objects import Maker
 from harness.run.redact import Redactor
 from harness.run.timeline_file import TimelineFile
 from harness.scenario.manifests import DrillContext, render
-from harness.subjects.select import make_subject
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,12 +68,13 @@ class Parts:
         return clean if self.anonymiser is None else self.anonymiser.text(clean)
 
 
-async def put_together(plan: Plan, place: Place, folder: Path, client: KubeClient) -> Parts:
+async def put_together(
+    plan: Plan, place: Place, subject: Subject, folder: Path, client: KubeClient
+) -> Parts:
     """Render the manifests, make the drill's namespace and begin its timeline.
 
     Raises ScenarioError before anything is made, and KubeError or RefusedError when there is no namespace to be had.
     """
-    subject = make_subject(plan.subject)
     redactor = Redactor()
     # Rendered for a look before the namespace has its name, so that an invalid manifest leaves nothing behind.
     render(plan.resolved, plan.folder, DrillContext(run=place.run))

@@ -16,6 +16,7 @@ from harness.run.objects import RefusedError
 from harness.run.pool import Pool, key_of
 from harness.scenario.problem import ScenarioError
 from harness.subjects.base import SubjectError
+from harness.subjects.select import make_subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,12 +72,17 @@ async def run_session(
             if stop.event.is_set():
                 return
             title = plan.name.title
+            subject = make_subject(plan.subject)
             try:
+                # While the cluster is opened, the subject's process can load already.
+                await subject.warm_up()
                 place = await pool.place(plan)
-                report = await run_drill(plan, place, options.out / plan.name.folder)
+                report = await run_drill(plan, place, subject, options.out / plan.name.folder)
             except EXPECTED_ERRORS as error:
                 errors.append(f"{title}: {error}")
                 return
+            finally:
+                await subject.stop()
             finished[title] = report
             done(report)
 

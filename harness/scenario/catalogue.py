@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 
 LOCAL: Final = "scenarios"
 """Folder below the current directory whose scenarios are found by name."""
+_PLAIN_NAME: Final = re.compile(
+    r"^metadata:(?:\s*\{\s*|\n +)name: *([a-z0-9-]+) *(?:[},].*)?$", re.MULTILINE
+)
+"""The name as nearly every file writes it; any other way of writing is read in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,11 @@ def _files(folder: Path) -> Iterable[Path]:
 
 def _name_of(file: Path) -> str:
     """Return the name that a scenario gives itself, or that of its folder when it cannot be read."""
+    # Dozens of scenarios would take seconds to parse, only to find one by its name.
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        plain = _PLAIN_NAME.findall(file.read_text(encoding="utf-8"))
+        if len(plain) == 1:
+            return str(plain[0])
     try:
         name = read(file).data["metadata"]["name"]
     except (ScenarioError, KeyError, TypeError):

@@ -18,7 +18,7 @@ from harness.model.scenario import ScenarioFile
 from harness.model.scenario_checks import BUILT_IN_CHECKS, VERDICT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pydantic.fields import FieldInfo
 
@@ -26,9 +26,10 @@ _BLOCK: Final = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 _PLURALS: Final = {"pod": "pods", "workload": "workloads", "service": "services", "node": "nodes"}
 
 
-def fill(page: str) -> str:
-    """Return the reference page with every generated block made anew."""
+def fill(page: str, scenarios: Mapping[str, str]) -> str:
+    """Return the reference page with every generated block made anew; `scenarios` are the questions of the shipped ones by name."""
     blocks = {
+        "scenarios": _scenarios(scenarios),
         "fields": _fields(),
         "words": _words(),
         "features": _features(),
@@ -36,6 +37,12 @@ def fill(page: str) -> str:
         "functions": ", ".join(f"`{name}`" for name in FUNCTIONS) + "\n",
     }
     return _BLOCK.sub(lambda m: f"{m[1]}\n{blocks[m[2]]}\n{m[3]}", page)
+
+
+def _scenarios(scenarios: Mapping[str, str]) -> str:
+    rows = ["| Scenario | Question |", "|---|---|"]
+    rows += [f"| [{name}]({name}/scenario.yaml) | {text} |" for name, text in scenarios.items()]
+    return "\n".join(rows) + "\n"
 
 
 def fields(

@@ -8,10 +8,13 @@ from typing import Any, Final
 
 from harness.data import data_path
 from harness.model.scenario import ScenarioFile
+from harness.scenario.loaded import SCENARIO_FILE, load
 from harness.scenario.reference import fill
 
 SCHEMA: Final = Path(__file__).resolve().parent.parent / "model" / "scenario-v1.json"
 """Where the published schema is."""
+PAGE: Final = data_path("scenarios", "README.md")
+"""Where the reference page is."""
 _TEMPLATE: Final = {"type": "string", "pattern": r"\{\{|\{%"}
 
 
@@ -48,11 +51,19 @@ def _with_templates(node: Any) -> Any:
     }
 
 
+def page() -> str:
+    """Return the reference page with its generated blocks made anew."""
+    shipped = {
+        file.parent.name: load(file).question
+        for file in sorted(data_path("scenarios").glob(f"*/{SCENARIO_FILE}"))
+    }
+    return fill(PAGE.read_text(encoding="utf-8"), shipped)
+
+
 def main() -> None:
     """Write the schema and the reference page."""
     SCHEMA.write_text(text(), encoding="utf-8")
-    page = data_path("scenarios", "README.md")
-    page.write_text(fill(page.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

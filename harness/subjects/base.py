@@ -46,6 +46,9 @@ class Subject(Protocol):
     def namespace_objects(self, namespace: str) -> list[JSON]:
         """Return the objects it needs in the drill's namespace (service account, role, binding)."""
 
+    async def warm_up(self) -> None:
+        """Begin what takes time and needs nothing of a cluster yet; `start` goes on from there. May do nothing."""
+
     async def start(self, access: Access, notify: Callable[[SubjectEvent, str], None]) -> None:
         """Start it and return once it says that it is ready; start it again after `stop` or `kill`.
 

@@ -44,6 +44,8 @@ class Bundled:
             name="bundled", version=__version__, capabilities=CAPABILITIES, rollout=RolloutKind()
         )
         self._process: SubjectProcess | None = None
+        self._waiting: SubjectProcess | None = None
+        """Started, and waiting to be told where its API server is."""
 
     def cluster_objects(self) -> list[JSON]:
         """Return the Canary CRD."""
@@ -58,18 +60,28 @@ class Bundled:
                 reference["namespace"] = namespace
         return objects
 
+    async def warm_up(self) -> None:
+        """Start a process that loads everything and then waits: that takes as long as a pod takes to become ready."""
+        if self._waiting is None:
+            self._waiting = SubjectProcess("the bundled controller")
+            argv = [sys.executable, "-m", "harness.controller", "--from-stdin"]
+            await self._waiting.spawn(argv, fenced_environment())
+
     async def start(self, access: Access, notify: Callable[[SubjectEvent, str], None]) -> None:
         """Start the controller; returns when its caches are synced."""
+        await self.warm_up()
+        process, self._waiting = self._waiting, None
+        assert process is not None  # noqa: S101 - warmed up a line ago
+        self._process = process
         ready = asyncio.Event()
         lines = _Lines(ready, notify)
-        self._process = SubjectProcess("the bundled controller", notify, lines.read)
-        argv = [sys.executable, "-m", "harness.controller"]
-        argv += ["--kubeconfig", str(access.kubeconfig), "--namespace", access.namespace]
-        await self._process.spawn(argv, access.log, fenced_environment())
+        process.follow(access.log, lines.read, notify)
+        given = {"kubeconfig": str(access.kubeconfig), "namespace": access.namespace}
+        await process.tell(json.dumps(given))
         notify("started", f"{self.facts.name} {self.facts.version}")
         waits = [
             asyncio.create_task(ready.wait()),
-            asyncio.create_task(self._process.exited()),
+            asyncio.create_task(process.exited()),
         ]
         done, pending = await asyncio.wait(
             waits, timeout=READY_WITHIN, return_when=asyncio.FIRST_COMPLETED
@@ -84,9 +96,11 @@ class Bundled:
         raise SubjectError(msg)
 
     async def stop(self) -> None:
-        """End the controller in an orderly way."""
-        if self._process is not None:
-            await self._process.stop()
+        """End the controller in an orderly way, a waiting one too."""
+        for process in (self._process, self._waiting):
+            if process is not None:
+                await process.stop()
+        self._waiting = None
 
     async def kill(self) -> None:
         """End the controller with SIGKILL."""

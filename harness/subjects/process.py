@@ -51,29 +51,21 @@ def _die_with_parent() -> None:
 class SubjectProcess:
     """One subject as a child process of the harness."""
 
-    def __init__(
-        self,
-        name: str,
-        notify: Callable[[SubjectEvent, str], None],
-        on_line: Callable[[bytes], None],
-    ) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._notify = notify
-        self._on_line = on_line
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
         self._ending: SubjectEvent | None = None
 
-    async def spawn(self, argv: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
-        """Start the process; each line of its output is appended to `log` and handed to `on_line`.
+    async def spawn(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start the process. Its output is read from `follow` on.
 
         Raises SubjectError when the program cannot be executed.
         """
-        self._ending = None
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *argv,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 limit=_LINE_LIMIT,
@@ -85,9 +77,32 @@ class SubjectProcess:
         except OSError as error:
             msg = f"{self._name} cannot be started: {argv[0]}: {error.strerror}"
             raise SubjectError(msg) from error
-        self._reader = asyncio.create_task(self._read(self._process, log))
 
-    async def _read(self, process: asyncio.subprocess.Process, log: Path) -> None:
+    def follow(
+        self,
+        log: Path,
+        on_line: Callable[[bytes], None],
+        notify: Callable[[SubjectEvent, str], None],
+    ) -> None:
+        """Append each line of its output to `log` and hand it to `on_line`; tell `notify` when it ends."""
+        assert self._process is not None  # noqa: S101 - spawned before
+        self._reader = asyncio.create_task(self._read(self._process, log, on_line, notify))
+
+    async def tell(self, line: str) -> None:
+        """Write a line to its standard input; a process that has ended hears nothing, and `exited` says so."""
+        assert self._process is not None  # noqa: S101 - spawned before
+        assert self._process.stdin is not None  # noqa: S101 - asked for with PIPE above
+        with contextlib.suppress(ConnectionError):
+            self._process.stdin.write(line.encode() + b"\n")
+            await self._process.stdin.drain()
+
+    async def _read(
+        self,
+        process: asyncio.subprocess.Process,
+        log: Path,
+        on_line: Callable[[bytes], None],
+        notify: Callable[[SubjectEvent, str], None],
+    ) -> None:
         assert process.stdout is not None  # noqa: S101 - asked for with PIPE above
         with log.open("ab") as sink:
             while True:
@@ -99,9 +114,9 @@ class SubjectProcess:
                     break
                 sink.write(line)
                 sink.flush()
-                self._on_line(line)
+                on_line(line)
         code = await process.wait()
-        self._notify(self._ending or "exited", f"exit status {code}")
+        notify(self._ending or "exited", f"exit status {code}")
 
     async def exited(self) -> None:
         """Wait until the process ended and its output is read to the end."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
+
+# The machine may be busy with a control plane; how long an example takes says nothing.
+hypothesis.settings.register_profile("drill", deadline=None)
+hypothesis.settings.load_profile("drill")
 
 pytest_plugins = ["pytester"]
 

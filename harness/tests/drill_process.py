@@ -1,4 +1,4 @@
-"""`drill run` as a process of its own, for tests that signal or kill it."""
+"""The command as a process of its own, for tests that signal or kill it, or look at what it says."""
 
 from __future__ import annotations
 
@@ -11,34 +11,47 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 PATIENCE = 90.0
+COMMAND = (sys.executable, "-c", "from harness.cli import main; main()")
+
+
+def command(
+    *arguments: str, state: Path | None = None, cwd: Path | None = None, **more: str
+) -> tuple[int, str]:
+    """Run a `drill` command to its end; return exit status and output. `more` are environment variables."""
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env=_environment(state, more),
+        timeout=2 * PATIENCE,
+    )
+    assert "Traceback" not in done.stdout, done.stdout
+    return done.returncode, done.stdout
+
+
+def _environment(state: Path | None, more: Mapping[str, str]) -> dict[str, str]:
+    given = {} if state is None else {"DRILL_STATE_DIR": str(state)}
+    return {**os.environ, **given, **more}
 
 
 class DrillProcess:
-    """One `drill` command; its reports are below `out`."""
+    """One `drill run`; its reports are below `out`."""
 
-    def __init__(self, out: Path, *arguments: str, state: Path | None = None) -> None:
-        environment = dict(os.environ)
-        if state is not None:
-            environment["DRILL_STATE_DIR"] = str(state)
+    def __init__(self, out: Path, *arguments: str, state: Path | None = None, **more: str) -> None:
         self.out = out
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                "from harness.cli import main; main()",
-                "run",
-                *arguments,
-                "--out",
-                str(out),
-            ],
+            [*COMMAND, "run", *arguments, "--out", str(out)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=environment,
+            env=_environment(state, more),
             start_new_session=True,
         )
 
@@ -83,9 +96,15 @@ class DrillProcess:
         """Send a signal to the drill alone."""
         self.process.send_signal(number)
 
+    def kill(self) -> None:
+        """End the drill as a crash would, and close its output."""
+        self.process.kill()
+        self.process.communicate()
+
     def end(self) -> tuple[int, str]:
         """Wait for the end and return exit status and output."""
         output, _ = self.process.communicate(timeout=PATIENCE)
+        assert "Traceback" not in output, output
         return self.process.returncode, output
 
     def report(self) -> str:

@@ -104,7 +104,7 @@ def test_sweep_removes_what_a_killed_run_left(
     drill = start(warm_cluster, tmp_path / "out")
     drill.wait_for_phase(phase)
     drill.process.kill()
-    drill.process.wait()
+    drill.process.communicate()
     namespace = drill.namespace
     assert namespace_exists(warm_cluster, namespace), "the control: a kill leaves something"
     listed = asyncio.run(sweep(dry_run=True))

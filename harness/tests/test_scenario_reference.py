@@ -16,8 +16,8 @@ from harness.model.scenario_steps import RESERVED_VERBS, VERBS
 from harness.scenario.catalogue import entries
 from harness.scenario.loaded import load
 from harness.scenario.reader import read_text, read_yaml
-from harness.scenario.reference import fields, fill
-from harness.scenario.schema import SCHEMA, schema, text
+from harness.scenario.reference import fields
+from harness.scenario.schema import SCHEMA, page, schema, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def test_the_published_schema_is_the_one_of_the_types() -> None:
 
 
 def test_the_tables_of_the_page_are_those_of_the_types() -> None:
-    assert fill(_PAGE) == _PAGE, "run python -m harness.scenario.schema"
+    assert page() == _PAGE, "run python -m harness.scenario.schema"
 
 
 def test_the_page_names_every_field_verb_word_and_feature() -> None:
