@@ -20,7 +20,7 @@ from harness.run.plan import Options, Plan
 from harness.run.pool import Pool
 from harness.run.selection import select
 from harness.run.session import EXPECTED_ERRORS
-from harness.run.signals import Stop, handled
+from harness.run.signals import Stop, handled, unless_stopped
 from harness.scenario.problem import ScenarioError
 from harness.subjects.select import make_subject
 
@@ -137,11 +137,13 @@ class DrillRunner:
                 signal.signal(number, handler)
 
     async def _drill(self, plan: Plan) -> DrillReport:
-        assert self._pool is not None  # noqa: S101 - opened by _one
+        assert self._pool is not None and self._stop is not None  # noqa: S101, PT018 - made by _one
         subject = make_subject(plan.subject)
         try:
             await subject.warm_up()
-            place = await self._pool.place(plan)
+            place = await unless_stopped(self._stop, self._pool.place(plan))
+            if place is None:
+                pytest.exit(f"{self._stop.signal_name}: no drill had begun", returncode=2)
             return await run_drill(plan, place, subject, self._options.out / plan.name.folder)
         finally:
             await subject.stop()

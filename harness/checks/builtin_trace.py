@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model.clock import moment, span
 from harness.model.outcome import Outcome
 from harness.model.report import Finding, Left
-from harness.model.timeline import Leftovers, SubjectState
+from harness.model.timeline import Kept, Leftovers, SubjectState
 
 if TYPE_CHECKING:
     from harness.model.timeline import Timeline
@@ -61,6 +61,8 @@ def left(timeline: Timeline, *, began: bool, lost: bool) -> Left:
         began: Whether the drill ever got to make anything.
         lost: Whether the recording just stops, so that no listing will ever come.
     """
+    if timeline.of(Kept):
+        return Left("kept")
     listings = timeline.of(Leftovers)
     if not listings:
         if began and lost:
@@ -74,13 +76,14 @@ def left(timeline: Timeline, *, began: bool, lost: bool) -> Left:
         removed=dict(last.removed),
         seconds=last.seconds,
         error=last.error,
+        refused=last.refused,
     )
 
 
 def nothing_left(found: Left) -> Finding | None:
-    """Whether nothing is left; None where nothing was made."""
+    """Whether nothing is left; None where nothing was made, or nothing was to be removed."""
     title = "Nothing that the drill created is left"
-    if found.state == "nothing-made":
+    if found.state in {"nothing-made", "kept"}:
         return None
     if found.state == "pending":
         outcome, evidence = Outcome.UNKNOWN, "teardown in progress"
@@ -102,6 +105,8 @@ def nothing_left(found: Left) -> Finding | None:
             f"{found.kinds_listed} resource types listed after teardown, which removed "
             f"{removed} {'object' if removed == 1 else 'objects'} in {span(found.seconds)}"
         )
+        if found.refused:
+            evidence += f"; not listed, since that is not allowed: {', '.join(found.refused)}"
     return Finding(NOTHING_LEFT, title, outcome, evidence, builtin=True)
 
 

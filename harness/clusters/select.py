@@ -65,11 +65,12 @@ async def open_cluster(
     binaries_source: str,
     progress: Progress,
     kubeconfig: Path | None = None,
+    keep: bool = False,
 ) -> AsyncIterator[Cluster]:
     """Open a cluster for the time of the block; one that was made for it is removed afterwards, come what may.
 
     `embedded` takes a warm cluster with exactly as many nodes (and the seed, if one is given) that no other run uses, and
-    makes one otherwise. An existing cluster has the nodes it has: `nodes` and `seed` say nothing to it. Raises ClusterError.
+    makes one otherwise, which stays with `keep`. An existing cluster has the nodes it has: `nodes` and `seed` say nothing to it. Raises ClusterError.
     """
     wanted = parse(choice) if isinstance(choice, str) else choice
     if wanted.kind == "context":
@@ -86,13 +87,13 @@ async def open_cluster(
             progress(f"Using embedded cluster {found.facts.name!r}.")
             yield found
             return
-    async with _own(nodes, seed, binaries_source, progress) as cluster:
+    async with _own(nodes, seed, binaries_source, progress, keep=keep) as cluster:
         yield cluster
 
 
 @contextlib.asynccontextmanager
 async def _own(
-    nodes: int, seed: int | None, binaries_source: str, progress: Progress
+    nodes: int, seed: int | None, binaries_source: str, progress: Progress, *, keep: bool
 ) -> AsyncIterator[EmbeddedCluster]:
     from harness.clusters.embedded import cluster as embedded
     from harness.clusters.embedded.binaries import resolve
@@ -108,7 +109,7 @@ async def _own(
             seed=secrets.randbelow(1_000_000) if seed is None else seed,
             binaries=binaries,
             progress=progress,
-            owner_pid_bound=True,
+            owner_pid_bound=not keep,
             cancelled=cancelled,
         )
 
@@ -117,7 +118,10 @@ async def _own(
         made = await _to_the_end(asyncio.to_thread(make), cancelled)
         yield made
     finally:
-        await _to_the_end(asyncio.to_thread(embedded.down, name))
+        if keep and embedded.find(name) is not None:
+            progress(f"Kept: embedded:{name}; remove it with `drill cluster down {name}`.")
+        else:
+            await _to_the_end(asyncio.to_thread(embedded.down, name))
 
 
 @contextlib.contextmanager

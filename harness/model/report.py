@@ -144,8 +144,9 @@ class DoneItem:
 class Left:
     """What the drill left behind."""
 
-    state: Literal["pending", "listed", "unlisted", "nothing-made"]
-    """`pending`: teardown is not over. `unlisted`: the listing failed. `nothing-made`: the drill never began."""
+    state: Literal["pending", "listed", "unlisted", "nothing-made", "kept"]
+    """`pending`: teardown is not over. `unlisted`: the listing failed. `nothing-made`: the drill never began. `kept`: everything,
+    as the user asked."""
     items: tuple[Mapping[str, Any], ...] = ()
     """Each `{kind, namespace, name, finalizers, why}`."""
     kinds_listed: int = 0
@@ -153,6 +154,8 @@ class Left:
     """Number of removed objects by kind."""
     seconds: float = 0.0
     error: str = ""
+    refused: tuple[str, ...] = ()
+    """Resource types that may not be listed, so that nothing is claimed about them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,6 +221,17 @@ class Leftovers:
     seconds: float = 0.0
     error: str = ""
     """Why the listing could not be made; then nothing is proven."""
+    refused: tuple[str, ...] = ()
+    """Resource types that may not be listed, so that nothing is claimed about them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Nothing was removed, because the user asked for that."""
+
+    TYPE: ClassVar[str] = "kept"
+
+    t: float
 
 
 Observation = (
@@ -234,6 +245,7 @@ Observation = (
     | HarnessError
     | Settled
     | Leftovers
+    | Kept
 )
 
 _TYPES: Final[dict[str, type[Observation]]] = {
@@ -249,6 +261,7 @@ _TYPES: Final[dict[str, type[Observation]]] = {
         HarnessError,
         Settled,
         Leftovers,
+        Kept,
     )
 }
 
@@ -338,7 +351,7 @@ def _parse_row(number: int, row: object) -> Observation:
     if cls is None:
         msg = f"line {number}: unknown observation {name!r}; allowed: {', '.join(sorted(_TYPES))}"
         raise TimelineError(msg)
-    for key in ("features", "items"):
+    for key in ("features", "items", "refused"):
         if key in row:
             row[key] = tuple(row[key])
     try:

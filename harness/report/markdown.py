@@ -114,7 +114,7 @@ def _label(report: DrillReport) -> str:
     outcome = report.verdict.outcome
     mark = MARKS[outcome]
     if report.verdict.control and report.verdict.as_expected:
-        return f"{MARKS[Outcome.PASS]} Verdict (control, as expected):"
+        return f"{MARKS[Outcome.PASS]} Verdict (control):"
     return f"{mark} Verdict:"
 
 
@@ -170,6 +170,11 @@ def _left(report: DrillReport) -> str:
     left = report.left
     if left.state == "pending":
         return "Teardown is in progress; this report is written again when it is over."
+    if left.state == "kept":
+        return (
+            f"Everything, as was asked for: namespace `{report.namespace}` on {_context(report)}. "
+            "`drill sweep` removes it."
+        )
     if left.state == "nothing-made":
         return "Nothing was made, so nothing can be left."
     if left.state == "unlisted":
@@ -177,6 +182,8 @@ def _left(report: DrillReport) -> str:
     removed = ", ".join(f"{count} {esc(kind)}" for kind, count in sorted(left.removed.items()))
     told = f" Teardown removed {removed} in {span(left.seconds)}." if removed else ""
     listed = f"{left.kinds_listed} resource types were listed while the cluster still ran."
+    if left.refused:
+        listed += f" Not listed, since that is not allowed: {esc(', '.join(left.refused))}."
     head = f"**{plural(len(left.items), 'object')}:**" if left.items else "Nothing."
     return f"{head}{told} {listed}" if not left.items else f"{listed}{told} {head}"
 

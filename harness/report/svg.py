@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from harness.model.clock import moment
-from harness.model.outcome import Outcome
 from harness.report.svg_canvas import WIDTH, Canvas, Scale, fitted, number, width_of
+from harness.report.svg_phases import Band, Spot, bands, overlaps, place
 from harness.report.svg_pods import ROLES, Look, Stay, lanes, most_telling, role, stays
-from harness.report.text import plural, short
+from harness.report.svg_words import bad, description, failed, hint, violated
+from harness.report.text import plural
 
 if TYPE_CHECKING:
     from harness.model.report import DrillReport, Finding
@@ -28,18 +29,8 @@ _MOST_PODS: Final = 48
 _MOST_PHASES: Final = 60
 _MOST_FINDINGS: Final = 8
 _MOST_EMPTY_NODES: Final = 12
-_LABEL_ROWS: Final = 5
 _WRAP: Final = 150
 """Characters in a line of text across the picture."""
-
-_Spot = tuple[float, float]
-"""From where to where something goes, in pixels from the left."""
-
-
-class _Band(NamedTuple):
-    since: float
-    until: float
-    phase: str
 
 
 def svg(report: DrillReport) -> str:
@@ -59,24 +50,25 @@ class _Picture:
         report = self.report
         last = report.rows[-1].t if report.rows else 0.0
         self.scale = Scale(_LEFT, WIDTH - _RIGHT, max(report.observed_until, last) or 1.0)
-        self.canvas = Canvas(f"Drill {report.scenario.id}", _description(report))
+        self.canvas = Canvas(f"Drill {report.scenario.id}", description(report))
         everything = stays(report.rows)
         shown, hidden = most_telling(everything, _MOST_PODS)
         if hidden:
             self.notes.append(f"{plural(hidden, 'pod')} not shown; report.json has them all.")
         self._head(shown)
-        bands = self._phases()
+        phases = self._phases()
         top = self.y
         self._change_label()
         self._findings()
         guides = self.y
         self._lanes(lanes(shown, report.environment.nodes, _MOST_EMPTY_NODES))
         self._weight()
-        for index, band in enumerate(bands):
+        for index, band in enumerate(phases):
             x, end = self.scale.x(band.since), self.scale.x(band.until)
             kind = band.phase if band.phase in {"Succeeded", "Failed"} else f"band{index % 2}"
-            hint = f"{band.phase} from {moment(band.since)} to {moment(band.until)}"
-            self.canvas.rect(kind, x, top - _ROW, max(end - x, 1), self.y - top + _ROW, hint)
+            told = f"{band.phase} from {moment(band.since)} to {moment(band.until)}"
+            corners = (x, top - _ROW), (max(end, x + 1), self.y)
+            self.canvas.rect(kind, *corners, told)
         self._guides(guides)
         if report.change_at is not None:
             x = self.scale.x(report.change_at)
@@ -126,54 +118,22 @@ class _Picture:
             x += 32 + width_of(text) + 18
         self.y += 5
 
-    def _phases(self) -> list[_Band]:
-        """Write the phases' names. One that does not fit into its band goes above it, with a leader down to the band."""
-        bands = self._bands()
-        taken: list[list[_Spot]] = [[] for _ in range(_LABEL_ROWS)]
-        placed = []
-        nameless = 0
-        # From right to left: names run to the right, so a name that has to make way for later ones stands above them, and
-        # no leader crosses a name.
-        for band in reversed(bands):
-            x, end = self.scale.x(band.since), self.scale.x(band.until)
-            name = fitted(band.phase, 160)
-            width = width_of(name, bold=True) + 8
-            begin = min(x, WIDTH - width)
-            spot, leader = (begin, begin + width), (x - 1, x + 2)
-            lowest = 0 if begin == x and spot[1] <= end else 1
-            row = _free_row(spot, leader, taken, lowest)
-            if row is None:
-                nameless += 1
-                continue
-            taken[row].append(spot)
-            for lower in taken[:row]:
-                lower.append(leader)
-            placed.append((row, x, begin, name))
+    def _phases(self) -> list[Band]:
+        """Write the phases' names, those too wide for their bands above them with a leader down; return the bands."""
+        found, dropped = bands(self.report.rows, _MOST_PHASES)
+        if dropped:
+            self.notes.append(f"The first {plural(dropped, 'phase')} not shown.")
+        names, nameless = place(found, self.scale)
         if nameless:
             self.notes.append(f"{plural(nameless, 'phase')} too short for a name.")
-        rows = max((row for row, *_ in placed), default=0)
-        bottom = self.y + (rows + 1) * _ROW + 2
-        for row, x, begin, name in placed:
-            y = bottom - row * _ROW
-            self.canvas.text(begin + 4, y - 5, name, "strong")
-            if row:
-                self.canvas.line("leader", (x + 0.5, y - 12), (x + 0.5, bottom))
+        bottom = self.y + (max((name.row for name in names), default=0) + 1) * _ROW + 2
+        for name in names:
+            y = bottom - name.row * _ROW
+            self.canvas.text(name.begin + 4, y - 5, name.text, "strong")
+            if name.row:
+                self.canvas.line("leader", (name.x + 0.5, y - 12), (name.x + 0.5, bottom))
         self.y = bottom
-        return bands
-
-    def _bands(self) -> list[_Band]:
-        found: list[_Band] = []
-        rows = self.report.rows
-        for row, after in zip(rows, rows[1:], strict=False):
-            if found and found[-1].phase == row.phase:
-                found[-1] = found[-1]._replace(until=after.t)
-            else:
-                found.append(_Band(row.t, after.t, row.phase))
-        named = [band for band in found if band.phase]
-        if len(named) > _MOST_PHASES:
-            dropped = len(named) - _MOST_PHASES
-            self.notes.append(f"The first {plural(dropped, 'phase')} not shown.")
-        return named[-_MOST_PHASES:]
+        return found
 
     # ---- the plot
 
@@ -190,25 +150,25 @@ class _Picture:
         )
 
     def _findings(self) -> None:
-        for index, finding in enumerate(_bad(self.report)[:_MOST_FINDINGS], 1):
+        for index, finding in enumerate(bad(self.report)[:_MOST_FINDINGS], 1):
             if not finding.witnesses:
                 continue
             self.y += _ROW
             middle = self.y - _ROW / 2
-            self._lane_name(finding.id, middle + 4, "alarm" if _failed(finding) else "")
+            self._lane_name(finding.id, middle + 4, "alarm" if failed(finding) else "")
             group = self.canvas.group(f"{finding.id}: {finding.evidence}")
-            for since, until in _spans(finding, self.report.observed_until):
+            for since, until in violated(finding, self.report.observed_until):
                 x = self.scale.x(since)
                 length = max(self.scale.x(until) - x, 2)
                 self.canvas.path(
                     "mark", f"M{number(x)} {number(middle)}h{number(length)}", parent=group
                 )
             for x in self._marks(finding):
-                self.canvas.badge(x, middle, str(index), alarm=_failed(finding))
+                self.canvas.badge(x, middle, str(index), alarm=failed(finding))
 
     def _guides(self, top: float) -> None:
         """Lead from each mark down through the lanes, behind the bars."""
-        for finding in _bad(self.report)[:_MOST_FINDINGS]:
+        for finding in bad(self.report)[:_MOST_FINDINGS]:
             for x in self._marks(finding):
                 self.canvas.line("mark guide", (x, top), (x, self.y), back=True)
 
@@ -236,14 +196,14 @@ class _Picture:
 
     def _bars(self, there: list[Stay]) -> int:
         """Draw a lane's pods, each in the first row where there is room for it; return the number of rows."""
-        taken: list[list[_Spot]] = []
+        taken: list[list[Spot]] = []
         for stay in there:
             x = round(self.scale.x(stay.since))
             end = max(round(self.scale.x(stay.until)), x + 2)
             label = fitted(f"{stay.pod.app} {stay.pod.hash}".strip(), 300)
             begin = min(x, WIDTH - _MARGIN - width_of(label))
             spot = begin - 4, max(end, begin + width_of(label)) + 4
-            row = next((i for i, row in enumerate(taken) if not _overlaps(spot, row)), len(taken))
+            row = next((i for i, row in enumerate(taken) if not overlaps(spot, row)), len(taken))
             taken[row:] = taken[row:] or [[]]
             taken[row].append(spot)
             y = self.y + row * _POD
@@ -260,7 +220,7 @@ class _Picture:
                 end = max(end, x + 2)
             if end > x:
                 shapes.setdefault(piece.look, []).append(f"M{x} {number(y)}h{end - x}")
-        group = self.canvas.group(_hint(stay))
+        group = self.canvas.group(hint(stay))
         for look, parts in shapes.items():
             kind = "pending" if look.pending else role(stay.pod)
             kind += "" if look.pending or look.ready else " soft"
@@ -283,8 +243,8 @@ class _Picture:
             self.canvas.line("rule", (_LEFT, y), (self.scale.right, y))
         shape = ""
         for t, weight in known:
-            x, y = number(round(self.scale.x(t))), number(base - height * max(weight, 0) / most)
-            step = f"H{x}V{y}" if shape else f"M{x} {y}"
+            x, up = round(self.scale.x(t)), number(base - height * max(weight, 0) / most)
+            step = f"H{x}V{up}" if shape else f"M{x} {up}"
             shape += "" if shape.endswith(step) else step
         self.canvas.path("weight", shape)
         self.y = base + 8
@@ -303,16 +263,16 @@ class _Picture:
     # ---- below the plot
 
     def _foot(self) -> None:
-        bad = _bad(self.report)
-        for index, finding in enumerate(bad[:_MOST_FINDINGS], 1):
+        findings = bad(self.report)
+        for index, finding in enumerate(findings[:_MOST_FINDINGS], 1):
             self.y += 5
             expected = ", as expected" if finding.outcome is finding.expected else ""
             text = f"{finding.id}: {finding.outcome}{expected}. {finding.evidence}"
-            self.canvas.badge(_MARGIN + 7, self.y + _LINE - 4, str(index), alarm=_failed(finding))
+            self.canvas.badge(_MARGIN + 7, self.y + _LINE - 4, str(index), alarm=failed(finding))
             self._lines(text, _MARGIN + 22, "")
-        if len(bad) > _MOST_FINDINGS:
+        if len(findings) > _MOST_FINDINGS:
             self.notes.append(
-                f"{plural(len(bad) - _MOST_FINDINGS, 'finding')} more in report.json."
+                f"{plural(len(findings) - _MOST_FINDINGS, 'finding')} more in report.json."
             )
         if self.report.gaps:
             self.notes.append(f"The recording has gaps: {'; '.join(self.report.gaps)}.")
@@ -327,69 +287,10 @@ class _Picture:
             self.canvas.text(x, self.y, line, kind)
 
 
-def _free_row(spot: _Spot, leader: _Spot, taken: list[list[_Spot]], lowest: int) -> int | None:
-    for row in range(lowest, len(taken)):
-        if not _overlaps(spot, taken[row]):
-            crossed = any(_overlaps(leader, lower) for lower in taken[:row])
-            return None if crossed else row
-    return None
-
-
-def _overlaps(spot: _Spot, taken: list[_Spot]) -> bool:
-    return any(spot[0] < end and begin < spot[1] for begin, end in taken)
-
-
 def _decimals(distance: float) -> int:
     return len(f"{distance:.3f}".rstrip("0").partition(".")[2])
 
 
 def _wrapped(text: str, width: int, most: int) -> list[str]:
-    lines = textwrap.wrap(text, width, max_lines=most, placeholder=" …")
+    lines = textwrap.wrap(text, width, max_lines=most, placeholder=" …", break_on_hyphens=False)
     return lines or [""]
-
-
-def _bad(report: DrillReport) -> list[Finding]:
-    """Return the findings that are not a pass in the order of the report, but those with a moment to show first."""
-    bad = [finding for finding in report.findings if finding.outcome is not Outcome.PASS]
-    return sorted(bad, key=lambda finding: not finding.witnesses)
-
-
-def _failed(finding: Finding) -> bool:
-    return finding.outcome in {Outcome.FAIL, Outcome.ERROR}
-
-
-def _spans(finding: Finding, over: float) -> list[tuple[float, float]]:
-    """Return when there was a witness, without overlaps."""
-    found: list[tuple[float, float]] = []
-    for witness in sorted(finding.witnesses, key=lambda witness: witness.since):
-        until = over if witness.until is None else witness.until
-        if found and witness.since <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], until)
-        else:
-            found.append((witness.since, until))
-    return found
-
-
-def _hint(stay: Stay) -> str:
-    shown = 8
-    told = [f"{piece.look.text} from {moment(piece.since)}" for piece in stay.pieces[:shown]]
-    told += ["and so on"] if len(stay.pieces) > shown else []
-    place = f"on {stay.pod.node}" if stay.pod.node else "without a node"
-    return f"pod {stay.pod.name} {place}: {', '.join(told)}; until {moment(stay.until)}"
-
-
-def _description(report: DrillReport) -> str:
-    names = {pod.name for row in report.rows for pod in row.pods}
-    phases: list[str] = []
-    for row in report.rows[:-1]:
-        if row.phase and (not phases or phases[-1] != row.phase):
-            phases.append(row.phase)
-    bad = [finding.id for finding in _bad(report)]
-    told = [
-        f"{report.verdict.outcome}: {report.verdict.sentence}",
-        f"{plural(len(names), 'pod')} on {plural(len(report.environment.nodes), 'node')}.",
-        f"Phases: {', '.join(phases)}." if phases else "No phase was seen.",
-        f"Not passed: {', '.join(bad)}." if bad else "Every check passed.",
-        "A table with the same content is in report.md.",
-    ]
-    return short(" ".join(told), 2_000)

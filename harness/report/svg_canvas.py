@@ -6,7 +6,7 @@ SVG 1.1 with a style sheet of plain classes: no variables, scripts, fonts or oth
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from harness.report.text import ELLIPSIS, xml_clean
 
@@ -17,7 +17,6 @@ _BOLD: Final = 0.68
 _SQUARES: Final = 0x2E80
 
 _COLOURS: Final = {
-    # name: (light, dark)
     "paper": ("#ffffff", "#0d1117"),
     "ink": ("#1f2328", "#e6edf3"),
     "faint": ("#59636e", "#9198a1"),
@@ -32,6 +31,7 @@ _COLOURS: Final = {
     "pending": ("#d1242f", "#ff6b63"),
     "change": ("#7a3fc4", "#c297ff"),
 }
+"""Each for light and for dark."""
 _RULES: Final = """
 .paper{{fill:{paper}}}
 text{{fill:{ink}}}
@@ -95,7 +95,8 @@ def fitted(text: object, room: float, size: float = 11) -> str:
     plain = " ".join(xml_clean(text).split())
     if width_of(plain, size) <= room:
         return plain
-    kept = max(int(room / (size * _SANS)) - 1, 2)
+    room -= width_of(ELLIPSIS, size)
+    kept = min(len(plain), max(int(room / (size * _SANS)), 2))
     while kept > 2 and width_of(plain[:kept], size) > room:  # noqa: PLR2004 - one character on each side
         kept -= 1
     return f"{plain[: kept - kept // 2]}{ELLIPSIS}{plain[len(plain) - kept // 2 :]}"
@@ -155,23 +156,20 @@ class Canvas:
         self, kind: str, start: tuple[float, float], end: tuple[float, float], *, back: bool = False
     ) -> None:
         """Draw a straight line."""
-        self._add(
-            "line", back=back, x1=start[0], y1=start[1], x2=end[0], y2=end[1], **{"class": kind}
-        )
+        self._add("line", kind, back=back, x1=start[0], y1=start[1], x2=end[0], y2=end[1])
 
     def rect(
-        self, kind: str, x: float, y: float, width: float, height: float, hint: str = ""
+        self, kind: str, start: tuple[float, float], end: tuple[float, float], hint: str
     ) -> None:
-        """Draw a filled rectangle, behind everything else."""
-        fields = {"class": kind, "x": x, "y": y, "width": width, "height": height}
-        rect = self._add("rect", back=True, **fields)
-        if hint:
-            self._words(rect, "title", hint)
+        """Fill a rectangle between two corners, behind everything else; it says what it is when it is pointed at."""
+        (x, y), width, height = start, end[0] - start[0], end[1] - start[1]
+        rect = self._add("rect", kind, back=True, x=x, y=y, width=width, height=height)
+        self._words(rect, "title", hint)
 
     def badge(self, x: float, y: float, label: str, *, alarm: bool) -> None:
         """Draw a number in a disc around a place."""
         kind = "alarm" if alarm else "faint"
-        self._add("circle", **{"class": kind, "cx": x, "cy": y, "r": 7})
+        self._add("circle", kind, cx=x, cy=y, r=7)
         self.text(x, y + 3.4, label, "number", "middle")
 
     def path(self, kind: str, shape: str, parent: ET.Element | None = None) -> None:
@@ -194,10 +192,9 @@ class Canvas:
         ET.indent(self.root, space="")
         return ET.tostring(self.root, encoding="unicode", xml_declaration=False) + "\n"
 
-    def _add(self, tag: str, *, back: bool = False, **fields: Any) -> ET.Element:
-        parent = self.back if back else self.front
-        plain = {k: v if isinstance(v, str) else number(v) for k, v in fields.items()}
-        return ET.SubElement(parent, tag, plain)
+    def _add(self, tag: str, kind: str, *, back: bool = False, **lengths: float) -> ET.Element:
+        fields = {name: number(value) for name, value in lengths.items()}
+        return ET.SubElement(self.back if back else self.front, tag, {"class": kind, **fields})
 
     def _words(self, parent: ET.Element, tag: str, text: str) -> ET.Element:
         element = ET.SubElement(parent, tag)

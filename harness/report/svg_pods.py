@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -119,8 +120,15 @@ def lanes(shown: Iterable[Stay], nodes: Sequence[str], most_empty: int) -> dict[
     for stay in shown:
         by_node.setdefault(stay.pod.node, []).append(stay)
     homeless = by_node.pop("", [])
-    for node in sorted(by_node):
+    for node in sorted(by_node, key=_counted):
         found[node] = by_node[node]
     if len(nodes) > most_empty:
         found = {node: there for node, there in found.items() if there}
     return {**found, "": homeless} if homeless else found
+
+
+def _counted(name: str) -> list[tuple[int, str]]:
+    """Return what sorts `node-9` before `node-10`."""
+    return [
+        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)
+    ]

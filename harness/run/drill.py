@@ -22,7 +22,7 @@ from harness.checks.judge import judge
 from harness.kube.client import KubeClient
 from harness.kube.errors import KubeError
 from harness.model.outcome import Outcome
-from harness.model.timeline import HarnessError, Interrupted, Settled, Timeline
+from harness.model.timeline import HarnessError, Interrupted, Kept, Settled, Timeline
 from harness.run import access, artefacts
 from harness.run.objects import RefusedError
 from harness.run.parts import Parts, put_together
@@ -158,12 +158,12 @@ async def _finish(parts: Parts) -> DrillReport:
     if report.verdict.outcome is not Outcome.PASS:
         observations = parts.live.observations
         artefacts.write_evidence(parts.folder, observations, parts.log, parts.publishable)
-    if parts.place.keep:
-        await parts.subject.stop()
-        return report
     try:
-        left = await remove_drill(parts.client, parts.place, parts.namespace, parts.live)
-        parts.live.observe(left)
+        if parts.place.keep:
+            parts.live.observe(Kept(parts.live.now()))
+        else:
+            left = await remove_drill(parts.client, parts.place, parts.namespace, parts.live)
+            parts.live.observe(left)
     finally:
         await parts.subject.stop()
         with contextlib.suppress(OSError):

@@ -92,6 +92,7 @@ class Pool:
                 seed=self._options.seed,
                 binaries_source=self._options.binaries,
                 progress=self._say,
+                keep=self._options.keep,
             )
         )
         name = slug(cluster.facts.name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.kube.errors import KubeError
 from harness.model.timeline import Leftovers
-from harness.run.leftovers import Mine, count_in_namespace, left_behind, list_everything
+from harness.run.leftovers import Listing, Mine, count_in_namespace, left_behind, list_everything
 from harness.run.teardown import GONE_WITHIN, tear_down
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ async def remove_drill(client: KubeClient, place: Place, namespace: Entry, live:
             first_kinds=(live.header.subject.rollout.kind,),
             within=GONE_WITHIN,
         )
-        items, kinds = await _look_twice(client, place, name, namespace.drill)
+        items, listing = await _look_twice(client, place, name, namespace.drill)
         error = ""
         if removal.problems and not items:
             error = "; ".join(removal.problems)
@@ -50,12 +50,20 @@ async def remove_drill(client: KubeClient, place: Place, namespace: Entry, live:
             error=f"nothing could be listed: {problem}",
         )
     removed = {**removed, **removal.removed}
-    return Leftovers(live.now(), tuple(items), kinds, removed, time.monotonic() - began, error)
+    return Leftovers(
+        live.now(),
+        tuple(items),
+        listing.kinds,
+        removed,
+        time.monotonic() - began,
+        error,
+        listing.refused,
+    )
 
 
 async def _look_twice(
     client: KubeClient, place: Place, namespace: str, drill: str
-) -> tuple[list[JSON], int]:
+) -> tuple[list[JSON], Listing]:
     for look in (1, 2):
         after = await list_everything(client)
         mine = Mine(
@@ -69,4 +77,4 @@ async def _look_twice(
         if not items or look > 1:
             break
         await asyncio.sleep(SECOND_LOOK)
-    return items, after.kinds
+    return items, after

@@ -14,6 +14,7 @@ from harness.run import artefacts
 from harness.run.drill import run_drill
 from harness.run.objects import RefusedError
 from harness.run.pool import Pool, key_of
+from harness.run.signals import unless_stopped
 from harness.scenario.problem import ScenarioError
 from harness.subjects.base import SubjectError
 from harness.subjects.select import make_subject
@@ -76,7 +77,10 @@ async def run_session(
             try:
                 # While the cluster is opened, the subject's process can load already.
                 await subject.warm_up()
-                place = await pool.place(plan)
+                # Making a cluster takes seconds, its programs minutes: a signal does not wait for that.
+                place = await unless_stopped(stop, pool.place(plan))
+                if place is None:
+                    return
                 report = await run_drill(plan, place, subject, options.out / plan.name.folder)
             except EXPECTED_ERRORS as error:
                 errors.append(f"{title}: {error}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
-from contextlib import contextmanager
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -19,6 +20,24 @@ class Stop:
 
     event: asyncio.Event = field(default_factory=asyncio.Event)
     signal_name: str = ""
+
+
+async def unless_stopped(stop: Stop, work: Coroutine[None, None, _T]) -> _T | None:
+    """Return what `work` gives; None when a signal came first, once `work` was cancelled and has cleaned up."""
+    task = asyncio.create_task(work)
+    signalled = asyncio.create_task(stop.event.wait())
+    try:
+        await asyncio.wait((task, signalled), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        signalled.cancel()
+        if not task.done():
+            task.cancel()
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if not stop.event.is_set():
+            raise
+        return None
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import pytest
 from harness.checks.judge import judge
 from harness.model import timeline as tl
 from harness.model.outcome import ExitCode, Outcome
+from harness.report.markdown import markdown
 from harness.tests import stories
 from harness.tests.stories import NEW, NORTH, OLD, SOUTH
 from harness.tests.timelines import UNSCHEDULABLE, Recording
@@ -182,6 +183,24 @@ def test_without_a_listing_it_is_unknown_whether_anything_is_left() -> None:
     assert report.verdict.as_expected
     assert report.verdict.exit_code is ExitCode.UNDECIDED
     assert report.verdict.sentence.endswith("Teardown is in progress.")
+
+
+def test_what_was_kept_as_asked_is_not_judged_but_said() -> None:
+    report = judge(stories.promotion().at(529.0).add(tl.Kept).timeline())
+    assert report.finding("nothing-left") is None
+    assert report.left.state == "kept"
+    assert report.verdict.exit_code is ExitCode.OK
+    assert "Everything, as was asked for: namespace" in markdown(report)
+
+
+def test_types_that_may_not_be_listed_are_named() -> None:
+    story = stories.promotion().at(529.0)
+    story.add(tl.Leftovers, items=(), kinds_listed=58, refused=("secrets",))
+    report = judge(story.timeline())
+    assert evidence(report, "nothing-left").endswith(
+        "not listed, since that is not allowed: secrets"
+    )
+    assert "Not listed, since that is not allowed: secrets" in markdown(report)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from harness.model.outcome import ExitCode
 from harness.model.report import PhaseRow, PodPlace
 from harness.report.svg import svg
 from harness.report.svg_canvas import Scale, fitted, width_of
-from harness.report.svg_pods import Look, look, most_telling, stays
+from harness.report.svg_pods import Look, lanes, look, most_telling, stays
+from harness.run.anonymise import Anonymiser
 from harness.run.artefacts import write_drill
 from harness.tests import stories
 from harness.tests.test_report_formats import STORIES
@@ -258,6 +259,29 @@ def test_many_nodes_have_lanes_only_where_a_pod_was() -> None:
     shown = texts(drawn(dataclasses.replace(report, environment=env)))
     assert "node-7" not in shown
     assert stories.NORTH in shown
+
+
+def test_lanes_are_in_the_order_in_which_people_count() -> None:
+    pods = [PodPlace(f"p{i}", "web", "target", "abc", f"n{i}", "ready") for i in (10, 9, 1)]
+    assert list(lanes(stays([PhaseRow(0, None, "x", 0, "", tuple(pods))]), ("z",), 12)) == [
+        "z",
+        "n1",
+        "n9",
+        "n10",
+    ]
+
+
+def test_of_an_anonymised_recording_the_picture_holds_no_name() -> None:
+    timeline = stories.promotion().clean(529.0).timeline()
+    anonymiser = Anonymiser()
+    deployments = [s.object for s in timeline.of(tl.ObjectSeen) if s.object["kind"] == "Deployment"]
+    anonymiser.learn(deployments)
+    header = anonymiser.header(timeline.header)
+    hidden = tuple(anonymiser.observation(seen) for seen in timeline.observations)
+    picture = svg(judge(tl.Timeline(header, hidden)))
+    assert "zwolle" not in picture
+    assert not re.search(r"\bweb\b", picture)
+    assert {"node-1", "node-2"} <= set(texts(ET.fromstring(picture)))  # noqa: S314 - our own
 
 
 def test_light_and_dark_are_styles_and_nothing_is_loaded() -> None:

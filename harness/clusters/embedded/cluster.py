@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 MOST_NODES: Final = 100
 ATTEMPTS: Final = 3
 END_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.5
+"""How soon a creation that waits for another one sees that it is not wanted any more."""
 _watchers: dict[str, watcher.Watcher] = {}
 """Of the clusters that go with this process, by the id of the cluster."""
 
@@ -256,7 +258,7 @@ def _create(
     seed: int,
     bound: bool,
 ) -> Record:
-    with _creation(progress):
+    with _creation(name, progress, cancelled):
         reap(progress)
         _make_room(name, progress)
         pid, started = records.this_process()
@@ -334,16 +336,26 @@ def _make_room(name: str, progress: Progress) -> None:
 
 
 @contextlib.contextmanager
-def _creation(progress: Progress) -> Iterator[None]:
+def _creation(name: str, progress: Progress, cancelled: threading.Event | None) -> Iterator[None]:
+    """Hold the machine's lock on creations; ends early when `cancelled` is set, so that a signal need not wait for it."""
     import filelock
 
     make_folder(state_root())
     lock = filelock.FileLock(creation_lock())
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        progress("Another embedded cluster is being made; waiting for it.")
-        lock.acquire(timeout=ATTEMPTS * readiness.ANSWER_SECONDS)
+    deadline = time.monotonic() + ATTEMPTS * readiness.ANSWER_SECONDS
+    waited = False
+    while True:
+        try:
+            lock.acquire(timeout=_LOOK_SECONDS if waited else 0)
+            break
+        except filelock.Timeout:
+            readiness.check_cancelled(name, cancelled)
+            if time.monotonic() > deadline:
+                msg = f"Embedded cluster {name!r} cannot be made: another one is still being made."
+                raise ClusterError(msg) from None
+        if not waited:
+            progress("Another embedded cluster is being made; waiting for it.")
+        waited = True
     try:
         yield
     finally:

@@ -45,6 +45,13 @@ class CancelledError(ClusterError):
     """Whoever wanted the cluster does not want it any more."""
 
 
+def check_cancelled(name: str, cancelled: threading.Event | None) -> None:
+    """Raise CancelledError when whoever wanted the cluster does not want it any more."""
+    if cancelled is not None and cancelled.is_set():
+        msg = f"Making embedded cluster {name!r} was cancelled."
+        raise CancelledError(msg)
+
+
 class Waiter:
     """Waits for a cluster's answers, and looks after its processes meanwhile."""
 
@@ -62,9 +69,7 @@ class Waiter:
         deadline = time.monotonic() + seconds
         looked = time.monotonic()
         while not holds():
-            if self._cancelled is not None and self._cancelled.is_set():
-                msg = f"Making embedded cluster {self.record.name!r} was cancelled."
-                raise CancelledError(msg)
+            check_cancelled(self.record.name, self._cancelled)
             now = time.monotonic()
             if now > deadline:
                 msg = (
