@@ -24,7 +24,9 @@ def judge(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="DIR", help="Write report.md, report.json and junit.xml there."
+            "--out",
+            metavar="DIR",
+            help="Write report.md, report.json, junit.xml and timeline.svg there.",
         ),
     ] = None,
     markdown: Annotated[

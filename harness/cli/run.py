@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -104,9 +105,8 @@ def run(
     if not plans:
         typer.echo("nothing selected", err=True)
         return ExitCode.NOTHING_SELECTED
-    if out is not None and (out / "report.md").exists():
-        msg = f"--out {out}: holds the report of another run; choose another folder"
-        raise UsageProblemError(msg)
+    if out is not None:
+        _check_out(out)
     from harness.run.identity import run_id
     from harness.run.plan import Options
 
@@ -121,6 +121,18 @@ def run(
         anonymise=anonymise,
     )
     return _carry_out(plans, options, run)
+
+
+def _check_out(out: Path) -> None:
+    """Raise UsageProblemError when no reports can go to `out`: better now than after minutes of drills."""
+    if (out / "report.md").exists():
+        msg = f"--out {out}: holds the report of another run; choose another folder"
+        raise UsageProblemError(msg)
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        why = "cannot be written" if there.is_dir() else "is a file"
+        msg = f"--out {out}: {there} {why}; choose another folder"
+        raise UsageProblemError(msg)
 
 
 def _plans(

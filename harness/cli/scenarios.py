@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
@@ -29,16 +30,19 @@ def list_(
 
     from harness.run.selection import select
 
-    rows = [
-        (loaded.name, resolved.variant, "control" if resolved.control else "", loaded.question)
-        for loaded, resolved in select([], scenarios or [])
-    ]
-    if not rows:
+    chosen = select([], scenarios or [])
+    if not chosen:
         typer.echo("there is no scenario", err=True)
         return ExitCode.NOTHING_SELECTED
-    typer.echo(
-        tabulate(rows, ("scenario", "variant", "", "question"), maxcolwidths=[None, None, None, 70])
-    )
+    for loaded in {loaded.name: loaded for loaded, _ in chosen}.values():
+        typer.echo(f"{loaded.name}: {loaded.question}")
+        rows = [
+            (drill.variant, "control" if drill.control else "", drill.description)
+            for scenario, drill in chosen
+            if scenario is loaded
+        ]
+        table = tabulate(rows, tablefmt="plain", maxcolwidths=[None, None, 80])
+        typer.echo(textwrap.indent(table, "  ") + "\n")
     return ExitCode.OK
 
 

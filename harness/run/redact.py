@@ -130,6 +130,9 @@ class Redactor:
             built_in = _built_in(value)
             if value["kind"] in ("Secret", "ConfigMap"):
                 value = self._data(value)
+            if value["kind"] == "Event":
+                # Who wrote it is in `source`; this one adds the name of the machine that the scheduler runs on.
+                value = {key: item for key, item in value.items() if key != "reportingInstance"}
         return {key: self._entry(key, item, built_in=built_in) for key, item in value.items()}
 
     def _entry(self, key: str, item: Any, *, built_in: bool) -> Any:

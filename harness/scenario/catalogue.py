@@ -53,7 +53,7 @@ def find(
     known = entries(dirs, cwd=cwd)
     by_name = {entry.name: entry for entry in reversed(known)}
     files: list[Path] = []
-    for name in names or by_name:
+    for name in names or dict.fromkeys(entry.name for entry in known):
         if name in by_name:
             files.append(by_name[name].file)
         elif _is_path(name):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from typing import TYPE_CHECKING, Any
+
+from ruamel.yaml import YAML
 
 from harness.data import data_path
 from harness.run.identity import run_id
@@ -32,6 +35,22 @@ def altered(
     assert new != text, "the alteration changed nothing"
     file.write_text(new, encoding="utf-8")
     return folder
+
+
+def kubeconfig(cluster: EmbeddedCluster, file: Path, context: str) -> Path:
+    """Write a user's kubeconfig: `context` is the cluster, the current context and another one lead nowhere."""
+    document = YAML(typ="safe", pure=True).load(cluster.kubeconfig.read_text(encoding="utf-8"))
+    (one,) = document["contexts"]
+    document["contexts"] = [
+        {"name": "elsewhere", "context": {"cluster": "elsewhere", "user": one["context"]["user"]}},
+        {"name": context, "context": one["context"]},
+    ]
+    document["clusters"].append(
+        {"name": "elsewhere", "cluster": {"server": "https://127.0.0.1:9"}}
+    )
+    document["current-context"] = "elsewhere"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    return file
 
 
 def session(

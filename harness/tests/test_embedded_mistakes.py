@@ -86,14 +86,14 @@ def test_a_state_folder_that_is_a_file(
     assert state.read_text() == "a file"
 
 
-def test_an_output_folder_below_a_file(tmp_path: Path, warm_cluster: object) -> None:
-    file = tmp_path / "file"
+@pytest.mark.parametrize("below", ["", "out", "more/out"])
+def test_an_output_folder_that_cannot_be(tmp_path: Path, below: str) -> None:
+    file, state = tmp_path / "file", tmp_path / "state"
     file.write_text("a file")
-    name = warm_cluster.record.name  # type: ignore[attr-defined]
-    got, output = command(*RUN, "--cluster", f"embedded:{name}", "--out", str(file / "out"))
-    assert str(file) in told(output)
-    assert got in {ExitCode.ERROR, ExitCode.USAGE}
-    assert command("sweep")[1] == "nothing is left of earlier runs\n"
+    got, output = command(*RUN, "--out", str(file / below), state=state)
+    assert told(output) == f"--out {file / below}: {file} is a file; choose another folder"
+    assert got == ExitCode.USAGE
+    assert not state.exists(), "nothing was made before the folder was looked at"
 
 
 @pytest.fixture

@@ -406,3 +406,17 @@ def test_no_text_that_contains_a_distinctive_secret_survives(
     planted = f"Zq9{value}!7x"
     redactor.object(secret(planted))
     assert planted not in redactor.text(left + planted + right)
+
+
+def test_the_machine_that_the_scheduler_runs_on_is_not_named() -> None:
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "web.1"},
+        "reportingComponent": "default-scheduler",
+        "reportingInstance": "default-scheduler-my-laptop",
+        "source": {"component": "default-scheduler"},
+    }
+    redacted = Redactor().object(event)
+    assert "my-laptop" not in json.dumps(redacted)
+    assert redacted["source"] == {"component": "default-scheduler"}

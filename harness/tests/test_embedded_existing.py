@@ -1,0 +1,212 @@
+"""A cluster of somebody else: used through a context of the user's kubeconfig, and left as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.kube.client import KubeClient
+from harness.kube.errors import NotFound
+from harness.kube.resource import CANARY, CRD, NAMESPACE
+from harness.model.outcome import ExitCode
+from harness.run.identity import MANAGED_BY, RUN_LABEL, labels
+from harness.subjects.bundled import Bundled
+from harness.tests.drill_process import DrillProcess, command
+from harness.tests.drilling import kubeconfig
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from harness.clusters.embedded.cluster import EmbeddedCluster
+
+pytestmark = pytest.mark.embedded
+
+JSON = dict[str, Any]
+CONTEXT = "acme-dev"
+WHERE = ("--cluster", f"context:{CONTEXT}")
+RUN = ("node-spread-blue-green", "--variant", "with-key", *WHERE)
+CRD_NAME = "canaries.flagger.app"
+ME = "somebody"
+
+
+@pytest.fixture
+def config(warm_cluster: EmbeddedCluster, tmp_path: Path) -> Path:
+    return kubeconfig(warm_cluster, tmp_path / "config", CONTEXT)
+
+
+@pytest.fixture
+def crd(warm_cluster: EmbeddedCluster) -> JSON:
+    """The CRD, as somebody installed it before."""
+
+    async def install(client: KubeClient) -> JSON:
+        (given,) = Bundled().cluster_objects()
+        if not await client.exists(CRD, CRD_NAME):
+            await client.create(CRD, given, field_manager=ME)
+        async with asyncio.timeout(15):
+            while True:
+                got = await client.get(CRD, CRD_NAME)
+                conditions = {c["type"]: c["status"] for c in got.get("status", {}).get("conditions", ())}
+                if conditions.get("Established") == "True":
+                    return got
+                await asyncio.sleep(0.1)
+
+    return with_client(warm_cluster, install)
+
+
+@pytest.fixture
+def no_crd(warm_cluster: EmbeddedCluster) -> None:
+    async def remove(client: KubeClient) -> None:
+        with contextlib.suppress(NotFound):
+            await client.delete(CRD, CRD_NAME)
+        async with asyncio.timeout(15):
+            while await client.exists(CRD, CRD_NAME):
+                await asyncio.sleep(0.1)
+
+    with_client(warm_cluster, remove)
+
+
+def with_client(cluster: EmbeddedCluster, act: Callable[[KubeClient], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        client = await KubeClient.connect(cluster.kubeconfig, user_agent="test")
+        async with client:
+            return await act(client)
+
+    return asyncio.run(run())
+
+
+def exists(cluster: EmbeddedCluster, *names: str) -> list[bool]:
+    async def look(client: KubeClient) -> list[bool]:
+        return [await client.exists(NAMESPACE, name) for name in names]
+
+    found: list[bool] = with_client(cluster, look)
+    return found
+
+
+def drills(cluster: EmbeddedCluster) -> list[str]:
+    """Return the namespaces that carry a run's label."""
+
+    async def look(client: KubeClient) -> list[str]:
+        items, _ = await client.list(NAMESPACE, label_selector=RUN_LABEL)
+        return [item["metadata"]["name"] for item in items]
+
+    found: list[str] = with_client(cluster, look)
+    return found
+
+
+def test_a_crd_that_was_there_is_not_touched(
+    warm_cluster: EmbeddedCluster, config: Path, crd: JSON, tmp_path: Path
+) -> None:
+    drill = DrillProcess(tmp_path / "out", *RUN, KUBECONFIG=str(config))
+    status, output = drill.end()
+    assert status == 0, output
+    report = drill.report()
+    assert "Nothing. Teardown removed" in report
+    after = with_client(warm_cluster, lambda client: client.get(CRD, CRD_NAME))
+    for field in ("uid", "resourceVersion", "generation"):
+        assert after["metadata"][field] == crd["metadata"][field]
+    assert drills(warm_cluster) == []
+    assert command("sweep", "--dry-run") == (0, "nothing is left of earlier runs\n")
+
+
+@pytest.mark.usefixtures("no_crd")
+@pytest.mark.parametrize("used", [False, True], ids=["unused", "used by somebody"])
+def test_a_crd_that_was_missing_is_removed_again_unless_it_is_used(
+    warm_cluster: EmbeddedCluster, config: Path, tmp_path: Path, *, used: bool
+) -> None:
+    theirs = f"theirs-{secrets.token_hex(3)}"
+
+    async def use(client: KubeClient) -> None:
+        await client.create(NAMESPACE, {"metadata": {"name": theirs}}, field_manager=ME)
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"}
+        spec = {"targetRef": target, "service": {"port": 80}, "analysis": {"interval": "1m"}}
+        body = {"apiVersion": CANARY.api_version, "kind": "Canary", "metadata": {"name": "theirs"}}
+        await client.create(CANARY, {**body, "spec": spec}, theirs, field_manager=ME)
+
+    drill = DrillProcess(tmp_path / "out", *RUN, KUBECONFIG=str(config))
+    drill.wait_for_phase("Initialized")
+    if used:
+        with_client(warm_cluster, use)
+    status, output = drill.end()
+    assert status == 0, output
+    assert "Nothing. Teardown removed" in drill.report()
+
+    async def after(client: KubeClient) -> tuple[bool, bool]:
+        crd = await client.exists(CRD, CRD_NAME)
+        canary = crd and await client.exists(CANARY, "theirs", theirs)
+        return crd, canary
+
+    assert with_client(warm_cluster, after) == (used, used)
+    stays = f"CustomResourceDefinition {CRD_NAME} stays: 1 objects of it exist"
+    assert (stays in output) is used
+    if used:
+        with_client(warm_cluster, lambda client: client.delete(NAMESPACE, theirs))
+    assert command("sweep", "--dry-run") == (0, "nothing is left of earlier runs\n")
+
+
+@pytest.mark.parametrize(
+    ("context", "status", "sentence"),
+    [
+        ("", ExitCode.USAGE, "name a context, as in context:NAME; there are: elsewhere, acme-dev"),
+        ("nosuch", ExitCode.ERROR, "There is no context 'nosuch' in {config}; there are: elsewhere, acme-dev."),
+        ("elsewhere", ExitCode.ERROR, "The cluster of context 'elsewhere' ({config}) cannot be used"),
+    ],
+)
+def test_a_context_that_cannot_be_used_is_refused(
+    config: Path, tmp_path: Path, context: str, status: ExitCode, sentence: str
+) -> None:
+    arguments = ("run", RUN[0], "--cluster", f"context:{context}", "--out", str(tmp_path / "out"))
+    got, output = command(*arguments, KUBECONFIG=str(config))
+    assert sentence.format(config=config) in output
+    assert got == status
+    assert not (tmp_path / "out").exists()
+
+
+def test_sweep_removes_what_another_machine_left_and_nothing_else(
+    warm_cluster: EmbeddedCluster, config: Path, tmp_path: Path
+) -> None:
+    mark = secrets.token_hex(3)
+    run = {RUN_LABEL: "20200101t000000z-gone"}
+    made = {
+        f"left-{mark}": labels("20200101t000000z-gone", "some-drill"),
+        f"plain-{mark}": {},
+        f"managed-{mark}": MANAGED_BY,
+        f"run-{mark}": run,
+        f"other-{mark}": {**run, "app.kubernetes.io/managed-by": "helm"},
+    }
+
+    async def make(client: KubeClient) -> None:
+        for name, marks in made.items():
+            body = {"metadata": {"name": name, "labels": marks}}
+            await client.create(NAMESPACE, body, field_manager=ME)
+
+    with_client(warm_cluster, make)
+    left, *others = made
+    living = DrillProcess(tmp_path / "out", *RUN, KUBECONFIG=str(config))
+    try:
+        living.wait_for_phase("Initializing")
+        status, told = command("sweep", *WHERE, "--dry-run", KUBECONFIG=str(config))
+        assert (status, told) == (
+            0,
+            f"would remove Namespace {left} (run 20200101t000000z-gone)\n",
+        )
+        assert exists(warm_cluster, *made) == [True] * len(made)
+        status, told = command("sweep", *WHERE, KUBECONFIG=str(config))
+        assert (status, told) == (0, f"removed Namespace {left} (run 20200101t000000z-gone)\n")
+        assert exists(warm_cluster, left, *others) == [False] + [True] * len(others)
+        status, told = living.end()
+        assert status == 0, told
+    finally:
+        if living.process.poll() is None:
+            living.kill()
+
+        async def remove(client: KubeClient) -> None:
+            for name in others:
+                await client.delete(NAMESPACE, name)
+
+        with_client(warm_cluster, remove)
+    assert command("sweep", *WHERE, KUBECONFIG=str(config))[1] == "nothing is left of earlier runs\n"
