@@ -118,7 +118,16 @@ def places(pods: Any) -> tuple[PodPlace, ...]:
     """
     shown = [pod for pod in pods if pod["scheduled"] or pod["unschedulable"] or pod["gated"]]
     return tuple(
-        PodPlace(pod["name"], pod["app"], pod["role"], pod["hash"], pod["node"], pod_state(pod))
+        PodPlace(
+            name=pod["name"],
+            app=pod["app"],
+            role=pod["role"],
+            hash=pod["hash"],
+            node=pod["node"],
+            state=pod_state(pod),
+            ready=pod["ready"],
+            terminating=pod["terminating"],
+        )
         for pod in sorted(shown, key=_place)
     )
 

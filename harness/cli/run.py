@@ -101,7 +101,7 @@ def run(
         chosen = [(adopted, drill) for drill in variants_of(adopted, variant or [], given)]
     else:
         chosen = select(names or [], scenarios or [], variant or [], given)
-    plans = _plans(chosen, given, cluster, subject, rendered)
+    plans = _plans(chosen, given, cluster, subject, rendered, anonymise=anonymise)
     if not plans:
         typer.echo("nothing selected", err=True)
         return ExitCode.NOTHING_SELECTED
@@ -141,6 +141,8 @@ def _plans(
     cluster: str,
     subject: str,
     rendered: Path | None,
+    *,
+    anonymise: bool,
 ) -> list[Plan]:
     from harness.clusters.base import ClusterError
     from harness.clusters.select import parse
@@ -150,7 +152,7 @@ def _plans(
 
     try:
         make_subject(subject)
-        parse(cluster)
+        choice = parse(cluster)
     except (ClusterError, SubjectError) as error:
         raise UsageProblemError(str(error)) from error
     plans: list[Plan] = []
@@ -169,7 +171,9 @@ def _plans(
             "--cluster",
             cluster,
         ]
-        plans.append(Plan(resolved, loaded.folder, subject, cluster, shlex.join(line)))
+        # The name is that of a folder and of a label, too, where nothing is replaced afterwards.
+        named = choice.kind if anonymise else cluster
+        plans.append(Plan(resolved, loaded.folder, subject, named, shlex.join(line)))
     return plans
 
 

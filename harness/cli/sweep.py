@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.errors import UsageProblemError
+from harness.model.duration import parse_duration
 from harness.model.outcome import ExitCode
 
 if TYPE_CHECKING:
@@ -32,23 +33,41 @@ def sweep(
             help="Look on this cluster too, for what runs of other machines left: context:NAME or embedded:NAME.",
         ),
     ] = None,
+    older_than: Annotated[
+        str,
+        typer.Option(
+            "--older-than",
+            metavar="DURATION",
+            help="With --cluster: spare younger namespaces of runs that this machine does not know, since they may still run.",
+        ),
+    ] = "2h",
 ) -> int:
     """Remove what a killed run left: namespaces, CRDs, embedded clusters, tokens. Living runs are left alone."""
+    try:
+        age = parse_duration(older_than)
+    except ValueError as error:
+        msg = f"--older-than {older_than!r}: {error}"
+        raise UsageProblemError(msg) from error
     if cluster is not None and ":" not in cluster:
         msg = f"--cluster {cluster!r}: name one cluster, as context:NAME or embedded:NAME"
         raise UsageProblemError(msg)
-    result = asyncio.run(_sweep(cluster, dry_run=dry_run))
+    result = asyncio.run(_sweep(cluster, age, dry_run=dry_run))
     word = "would remove" if dry_run else "removed"
     for line in result.removed:
         typer.echo(f"{word} {line}")
+    for line in result.spared:
+        typer.echo(
+            f"spared {line}: it may be in use from another machine; --older-than 0s takes it",
+            err=True,
+        )
     for line in result.problems:
         typer.echo(line, err=True)
-    if not result.removed and not result.problems:
+    if not (result.removed or result.problems or result.spared):
         typer.echo("nothing is left of earlier runs")
     return ExitCode.LEFT_BEHIND if result.problems else ExitCode.OK
 
 
-async def _sweep(cluster: str | None, *, dry_run: bool) -> Sweep:
+async def _sweep(cluster: str | None, older_than: float, *, dry_run: bool) -> Sweep:
     from harness.clusters.select import open_cluster
     from harness.run.sweep import sweep as carry_out
 
@@ -59,4 +78,4 @@ async def _sweep(cluster: str | None, *, dry_run: bool) -> Sweep:
         cluster, nodes=1, seed=None, binaries_source="auto", progress=lambda _line: None
     )
     async with opened as target:
-        return await carry_out(dry_run=dry_run, cluster=target)
+        return await carry_out(dry_run=dry_run, cluster=target, older_than=older_than)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from harness.kube.client import KubeClient
 
 KWOK_ANNOTATION: Final = "kwok.x-k8s.io/node"
+FIRST_CONTACT: Final = 5.0
+"""Seconds for a server that does not answer: whoever named a wrong or a sleeping cluster wants to know soon."""
 _UNSCHEDULABLE: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -25,6 +27,7 @@ async def open_existing(context: str, kubeconfig: Path | None = None) -> Cluster
     """
     from harness.kube.client import KubeClient
     from harness.kube.errors import KubeError
+    from harness.kube.retry import Budget
 
     if not context:
         msg = f"No context was named; use --cluster context:NAME with one of: {known_contexts(kubeconfig)}."
@@ -32,7 +35,9 @@ async def open_existing(context: str, kubeconfig: Path | None = None) -> Cluster
     path = _file_of(context, kubeconfig)
     try:
         agent = f"rollout-drill/{__version__}"
-        async with await KubeClient.connect(path, context, user_agent=agent) as client:
+        budget = Budget(total=FIRST_CONTACT)
+        connected = await KubeClient.connect(path, context, user_agent=agent, budget=budget)
+        async with connected as client:
             facts = await _facts(client, context)
     except KubeError as error:
         msg = f"The cluster of context {context!r} ({path}) cannot be used: {error}."

@@ -78,6 +78,8 @@ class PodPlace:
     """Empty while it has none."""
     state: str
     """E.g. `ready`, `not ready`, `Pending: Unschedulable`, `ready, terminating`."""
+    ready: bool = False
+    terminating: bool = False
 
     @property
     def text(self) -> str:

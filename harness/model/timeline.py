@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 FORMAT: Final = "drill-timeline/1"
+PRECISION: Final = 4
+"""Decimals of the seconds in a line."""
 
 _T = TypeVar("_T")
 
@@ -289,7 +291,7 @@ def dump(observation: Observation) -> str:
     """Return an observation as its JSON line, without the line break."""
     # asdict() would copy the object deeply; a shallow dict is enough for dumping.
     body = {f.name: getattr(observation, f.name) for f in dataclasses.fields(observation)}
-    body["t"] = round(observation.t, 4)
+    body["t"] = round(observation.t, PRECISION)
     return json.dumps({"type": observation.TYPE, **body}, separators=(",", ":"))
 
 

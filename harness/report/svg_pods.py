@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from harness.model.report import PhaseRow, PodPlace
 
 ROLES: Final = ("primary", "target", "other")
-_READY: Final = "ready"
 _TERMINATING: Final = ", terminating"
 
 
@@ -66,9 +65,7 @@ class Stay:
 
 def look(pod: PodPlace) -> Look:
     """Return what a pod looks like."""
-    # A row has the state in words only; these are the words of harness.checks.pods.pod_state, and a test holds them together.
-    state = pod.state.removesuffix(_TERMINATING)
-    return Look(not pod.node, state == _READY, state != pod.state)
+    return Look(not pod.node, pod.ready, pod.terminating)
 
 
 def role(pod: PodPlace) -> str:

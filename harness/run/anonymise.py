@@ -70,6 +70,10 @@ class Anonymiser:
         for name in names:
             alias = self._add(name, "node", alias) or alias
 
+    def learn_cluster(self, name: str) -> None:
+        """Learn the name that the user has for the cluster, which is that of a context."""
+        self._add(name, "cluster", "cluster")
+
     def text(self, text: str) -> str:
         """Return `text` with every learned name replaced where it stands as a word."""
         if self._pattern is None:
@@ -96,6 +100,7 @@ class Anonymiser:
         cluster = dataclasses.replace(header.cluster, nodes=nodes, name=header.cluster.kind)
         return dataclasses.replace(
             header,
+            drill_id=self.text(header.drill_id),
             cluster=cluster,
             namespace=self.text(header.namespace),
             scenario=self.json(header.scenario),

@@ -124,4 +124,5 @@ def _anonymiser(place: Place, objects: list[JSON]) -> Anonymiser:
     anonymiser.learn(objects)
     for node in place.cluster.facts.nodes:
         anonymiser.learn_node(node)
+    anonymiser.learn_cluster(place.cluster.facts.name)
     return anonymiser

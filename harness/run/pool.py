@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from harness import __version__
+from harness.clusters.base import ClusterError
 from harness.clusters.select import open_cluster
 from harness.kube.client import KubeClient
 from harness.kube.errors import KubeError
@@ -59,6 +60,8 @@ class Pool:
         self._say = say
         self._stack = contextlib.AsyncExitStack()
         self._places: dict[Key, Place] = {}
+        self._refused: dict[Key, ClusterError | KubeError] = {}
+        """Clusters that could not be had: what took a minute to fail is not tried again for every drill."""
         self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -80,8 +83,14 @@ class Pool:
         """
         async with self._opening:
             key = key_of(plan)
+            if key in self._refused:
+                raise self._refused[key]
             if key not in self._places:
-                self._places[key] = await self._open(key)
+                try:
+                    self._places[key] = await self._open(key)
+                except (ClusterError, KubeError) as error:
+                    self._refused[key] = error
+                    raise
             return self._places[key]
 
     async def _open(self, key: Key) -> Place:

@@ -1,13 +1,15 @@
 """`drill sweep`: remove what a run left that was killed before it could clean up.
 
 Two sources: the journals of runs whose process is gone, and, on a cluster that is named, namespaces with the label of a run that
-no living process on this machine knows.
+no living process on this machine knows. Whether such a run lives on another machine cannot be seen from here, so that only
+namespaces that are old enough are taken.
 """
 
 from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from harness.clusters.base import Cluster
 
 UNREACHABLE_HINT: Final = "if that cluster is gone for good, delete the file"
+OLDER_THAN: Final = 2 * 3600.0
+"""Seconds since a namespace of an unknown run was made; no drill takes that long."""
 
 
 @dataclass(slots=True)
@@ -34,12 +38,17 @@ class Sweep:
     removed: list[str] = field(default_factory=list)
     """In a dry run: what would be removed."""
     problems: list[str] = field(default_factory=list)
+    spared: list[str] = field(default_factory=list)
+    """What may belong to a run that lives on another machine."""
 
 
-async def sweep(*, dry_run: bool, cluster: Cluster | None = None) -> Sweep:
+async def sweep(
+    *, dry_run: bool, cluster: Cluster | None = None, older_than: float = OLDER_THAN
+) -> Sweep:
     """Remove (or, in a dry run, list) what dead runs left; never what a living run still uses.
 
-    With `cluster`, also look there for labelled namespaces that no journal of this machine knows.
+    With `cluster`, also look there for labelled namespaces that no journal of this machine knows, and take those that were made
+    more than `older_than` seconds ago.
     """
     result = Sweep()
     living = {journal.reach.run for journal in all_journals() if journal.reach.alive()}
@@ -47,7 +56,7 @@ async def sweep(*, dry_run: bool, cluster: Cluster | None = None) -> Sweep:
         if not journal.reach.alive():
             await _journal(journal, result, dry_run=dry_run)
     if cluster is not None:
-        await _labelled(cluster, living, result, dry_run=dry_run)
+        await _labelled(cluster, living, result, older_than, dry_run=dry_run)
     _embedded(result, dry_run=dry_run)
     _private(living, result, dry_run=dry_run)
     return result
@@ -82,7 +91,9 @@ async def _journal(journal: Journal, result: Sweep, *, dry_run: bool) -> None:
     journal.close()
 
 
-async def _labelled(cluster: Cluster, living: set[str], result: Sweep, *, dry_run: bool) -> None:
+async def _labelled(
+    cluster: Cluster, living: set[str], result: Sweep, older_than: float, *, dry_run: bool
+) -> None:
     agent = f"rollout-drill/{__version__} sweep"
     client = await KubeClient.connect(cluster.kubeconfig, cluster.context, user_agent=agent)
     async with client:
@@ -94,6 +105,11 @@ async def _labelled(cluster: Cluster, living: set[str], result: Sweep, *, dry_ru
             if run in living:
                 continue
             key = ObjectKey("", "v1", "namespaces", "Namespace", metadata["name"])
+            made = datetime.fromisoformat(metadata["creationTimestamp"])
+            age = (datetime.now(UTC) - made).total_seconds()
+            if age < older_than:
+                result.spared.append(f"{key.label} (run {run}), {age / 60:.0f} min old")
+                continue
             entry = Entry(key, metadata["labels"].get(DRILL_LABEL, ""), metadata["uid"])
             if not dry_run:
                 journal = Journal.open(run, "swept", cluster.kubeconfig, cluster.context)

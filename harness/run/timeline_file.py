@@ -5,7 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Self
 
-from harness.model.timeline import Header, ObjectSeen, Observation, dump, dump_header
+from harness.model.timeline import (
+    PRECISION,
+    Header,
+    ObjectSeen,
+    Observation,
+    dump,
+    dump_header,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +64,8 @@ class TimelineFile:
 
     def append(self, observation: Observation) -> Observation:
         """Write one observation, and return it as it was written."""
+        # Rounded as the line is: a verdict of the run and one of its file must not differ in a millisecond.
+        observation = dataclasses.replace(observation, t=round(observation.t, PRECISION))
         written = redacted_observation(observation, self._redactor)
         if self._anonymiser is not None:
             written = self._anonymiser.observation(written)

@@ -30,23 +30,30 @@ def _no_choice_of_this_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def warm_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
-    """An embedded cluster of two nodes, for as long as this worker runs."""
+def warm_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[EmbeddedCluster]:
+    """An embedded cluster of two nodes, for as long as this worker runs, in a state folder of its own.
+
+    Otherwise a sweep in one worker would find the runs that a test in another worker killed.
+    """
     from harness.clusters.embedded.binaries import resolve
     from harness.clusters.embedded.cluster import down, up
 
     source = str(request.config.getoption("--drill-binaries"))
     name = f"test-{secrets.token_hex(3)}"
-    cluster = up(
-        name,
-        nodes=2,
-        seed=1,
-        binaries=resolve(source, print),
-        progress=print,
-        owner_pid_bound=True,
-        exclusive=False,
-    )
-    try:
-        yield cluster
-    finally:
-        down(name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRILL_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+        cluster = up(
+            name,
+            nodes=2,
+            seed=1,
+            binaries=resolve(source, print),
+            progress=print,
+            owner_pid_bound=True,
+            exclusive=False,
+        )
+        try:
+            yield cluster
+        finally:
+            down(name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML
 
 from harness.data import data_path
+from harness.kube.client import KubeClient
 from harness.run.identity import run_id
 from harness.run.plan import Options, Plan
 from harness.run.session import Session, run_session
@@ -17,7 +18,7 @@ from harness.run.signals import Stop
 from harness.scenario.loaded import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from harness.clusters.embedded.cluster import EmbeddedCluster
@@ -37,6 +38,17 @@ def altered(
     return folder
 
 
+def with_client(cluster: EmbeddedCluster, act: Callable[[KubeClient], Awaitable[Any]]) -> Any:
+    """Do something with an administrator's client of the cluster, and return what came of it."""
+
+    async def run() -> Any:
+        client = await KubeClient.connect(cluster.kubeconfig, user_agent="test")
+        async with client:
+            return await act(client)
+
+    return asyncio.run(run())
+
+
 def kubeconfig(cluster: EmbeddedCluster, file: Path, context: str) -> Path:
     """Write a user's kubeconfig: `context` is the cluster, the current context and another one lead nowhere."""
     document = YAML(typ="safe", pure=True).load(cluster.kubeconfig.read_text(encoding="utf-8"))
@@ -45,9 +57,7 @@ def kubeconfig(cluster: EmbeddedCluster, file: Path, context: str) -> Path:
         {"name": "elsewhere", "context": {"cluster": "elsewhere", "user": one["context"]["user"]}},
         {"name": context, "context": one["context"]},
     ]
-    document["clusters"].append(
-        {"name": "elsewhere", "cluster": {"server": "https://127.0.0.1:9"}}
-    )
+    document["clusters"].append({"name": "elsewhere", "cluster": {"server": "https://127.0.0.1:9"}})
     document["current-context"] = "elsewhere"
     file.write_text(json.dumps(document), encoding="utf-8")
     return file

@@ -267,7 +267,7 @@ async def release(place: Place, change: JSON) -> tuple[tuple[JSON, JSON], tuple[
         if patch is not None:
             await client.patch(DEPLOYMENT, "web", namespace, patch, field_manager=ME)
         async with asyncio.timeout(60):
-            while ((await place.canary()).get("status") or {}).get("phase") != phase:
+            while ((await place.canary()).get("status") or {}).get("phase") != phase:  # noqa: ASYNC110 - the server is what is waited for
                 await asyncio.sleep(0.1)
         target, primary = [
             await client.get(DEPLOYMENT, name, namespace) for name in ("web", "web-primary")

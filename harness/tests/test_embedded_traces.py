@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from typing import TYPE_CHECKING, Any
@@ -10,19 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.data import data_path
-from harness.kube.client import KubeClient
 from harness.kube.resource import CLUSTERROLE, CONFIGMAP, NAMESPACE
 from harness.model.outcome import ExitCode
 from harness.run.identity import labels
 from harness.run.plan import Plan
 from harness.scenario.loaded import load
-from harness.tests.drilling import altered, drill, failing, session
+from harness.tests.drilling import altered, drill, failing, session, with_client
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from harness.clusters.embedded.cluster import EmbeddedCluster
+    from harness.kube.client import KubeClient
 
 pytestmark = pytest.mark.embedded
 
@@ -32,15 +30,6 @@ PLANTED = {
     "token": "tok-live-5512-abcdef",
     "webhook": "hooks.example.com/T0001/path-9934",
 }
-
-
-def with_client(cluster: EmbeddedCluster, act: Callable[[KubeClient], Awaitable[Any]]) -> Any:
-    async def run() -> Any:
-        client = await KubeClient.connect(cluster.kubeconfig, user_agent="test")
-        async with client:
-            return await act(client)
-
-    return asyncio.run(run())
 
 
 def cluster_role(name: str, marks: dict[str, str]) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+# Loaded once, here: CEL's library cannot be loaded a second time in a process, and pytester forgets what it loaded itself.
+import harness.plugin_session  # noqa: F401
 from harness.data import data_path
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def elsewhere(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
 
 
 def collect(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return pytester.runpytest_subprocess("-p", "harness.plugin", "--collect-only", "-q", *arguments)
+    return pytester.runpytest_inprocess("-p", "harness.plugin", "--collect-only", "-q", *arguments)
 
 
 def test_without_the_marker_no_drill_is_run(elsewhere: pytest.Pytester) -> None:

@@ -7,19 +7,18 @@ import itertools
 import json
 import re
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.checks.judge import judge
-from harness.checks.pods import pod_state
 from harness.data import data_path
 from harness.model import timeline as tl
 from harness.model.outcome import ExitCode
 from harness.model.report import PhaseRow, PodPlace
 from harness.report.svg import svg
 from harness.report.svg_canvas import Scale, fitted, width_of
-from harness.report.svg_pods import Look, lanes, look, most_telling, stays
+from harness.report.svg_pods import lanes, most_telling, stays
 from harness.run.anonymise import Anonymiser
 from harness.run.artefacts import write_drill
 from harness.tests import stories
@@ -167,18 +166,6 @@ def test_a_pod_that_comes_back_under_its_name_has_two_bars() -> None:
     times = [(1.0, (pod,)), (2.0, ()), (3.0, (pod,)), (4.0, (pod,))]
     found = stays([PhaseRow(t, None, "Progressing", 0, "", pods) for t, pods in times])
     assert [(stay.since, stay.until) for stay in found] == [(1.0, 2.0), (3.0, 4.0)]
-
-
-@pytest.mark.parametrize("ready", [True, False])
-@pytest.mark.parametrize("terminating", [True, False])
-@pytest.mark.parametrize("node", ["north", ""])
-def test_a_look_is_what_the_state_in_words_says(
-    *, ready: bool, terminating: bool, node: str
-) -> None:
-    view: dict[str, Any] = {"phase": "Pending", "reason": "Unschedulable", "gated": False}
-    view |= {"ready": ready and bool(node), "terminating": terminating, "unschedulable": not node}
-    pod = PodPlace("p", "web", "primary", "abc", node, pod_state(view))
-    assert look(pod) == Look(not node, ready and bool(node), terminating)
 
 
 def test_phases_change_and_failed_checks_are_named() -> None:
