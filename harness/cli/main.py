@@ -80,14 +80,14 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _told(error: Exception) -> ExitCode:
     """Print an error that a user can make or meet; raise any other one, since it is a bug of ours."""
-    from harness.clusters.base import ClusterError
+    from harness.clusters.base import ChoiceError, ClusterError
     from harness.kube.errors import KubeError
     from harness.model.timeline import TimelineError
     from harness.run.objects import RefusedError
     from harness.scenario.problem import ScenarioError
     from harness.subjects.base import SubjectError
 
-    if isinstance(error, ScenarioError | TimelineError | UsageProblemError):
+    if isinstance(error, ChoiceError | ScenarioError | TimelineError | UsageProblemError):
         typer.echo(str(error), err=True)
         return ExitCode.USAGE
     if isinstance(error, OSError):

@@ -144,7 +144,7 @@ def _plans(
     *,
     anonymise: bool,
 ) -> list[Plan]:
-    from harness.clusters.base import ClusterError
+    from harness.clusters.base import ChoiceError
     from harness.clusters.select import parse
     from harness.run.plan import Plan
     from harness.subjects.base import SubjectError
@@ -153,7 +153,7 @@ def _plans(
     try:
         make_subject(subject)
         choice = parse(cluster)
-    except (ClusterError, SubjectError) as error:
+    except (ChoiceError, SubjectError) as error:
         raise UsageProblemError(str(error)) from error
     plans: list[Plan] = []
     for loaded, resolved in chosen:

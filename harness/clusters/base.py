@@ -30,6 +30,10 @@ class ClusterError(Exception):
     """A cluster cannot be made, opened or removed; the message is one sentence for the user."""
 
 
+class ChoiceError(ClusterError):
+    """An option names a cluster, or a source of its programs, that does not exist: the user's to mend, not the cluster's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """A cluster that answers, opened under a name that the user gave."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness import __version__
-from harness.clusters.base import Cluster, ClusterError, capabilities
+from harness.clusters.base import ChoiceError, Cluster, ClusterError, capabilities
 from harness.model.timeline import ClusterFacts
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ async def open_existing(context: str, kubeconfig: Path | None = None) -> Cluster
 
     if not context:
         msg = f"No context was named; use --cluster context:NAME with one of: {known_contexts(kubeconfig)}."
-        raise ClusterError(msg)
+        raise ChoiceError(msg)
     path = _file_of(context, kubeconfig)
     try:
         agent = f"rollout-drill/{__version__}"
@@ -90,7 +90,7 @@ def _file_of(context: str, kubeconfig: Path | None) -> Path:
             return path
     where = ", ".join(str(path) for path in files)
     msg = f"There is no context {context!r} in {where}; there are: {known_contexts(kubeconfig)}."
-    raise ClusterError(msg)
+    raise ChoiceError(msg)
 
 
 def known_contexts(kubeconfig: Path | None = None) -> str:

@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from harness.clusters.base import Cluster, ClusterError, Progress
+from harness.clusters.base import ChoiceError, Cluster, Progress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterator
@@ -36,11 +36,11 @@ class Choice:
 
 
 def parse(text: str) -> Choice:
-    """Return what a value of `--cluster` means. Raises ClusterError with the allowed values."""
+    """Return what a value of `--cluster` means. Raises ChoiceError with the allowed values."""
     kind, colon, name = text.partition(":")
     if kind in _LATER:
         msg = f"--cluster {text}: {kind} clusters are not available yet; allowed: {ALLOWED}."
-        raise ClusterError(msg)
+        raise ChoiceError(msg)
     if kind == "embedded" and (name or not colon):
         return Choice("embedded", name)
     if kind == "context" and name:
@@ -51,9 +51,9 @@ def parse(text: str) -> Choice:
         msg = (
             f"--cluster {text}: name a context, as in context:NAME; there are: {known_contexts()}."
         )
-        raise ClusterError(msg)
+        raise ChoiceError(msg)
     msg = f"--cluster {text}: unknown kind of cluster; allowed: {ALLOWED}."
-    raise ClusterError(msg)
+    raise ChoiceError(msg)
 
 
 @contextlib.asynccontextmanager
@@ -130,7 +130,7 @@ def _named(name: str, progress: Progress) -> Iterator[EmbeddedCluster]:
 
     found = embedded.find(name)
     if found is None:
-        raise ClusterError(embedded.unusable(name))
+        raise embedded.unusable(name)
     with _leased(found) as mine:
         if not mine:
             progress(f"Embedded cluster {name!r} is used by another run at the same time.")

@@ -56,6 +56,7 @@ class ExitCode(enum.IntEnum):
 _SEVERITY = (
     ExitCode.INTERRUPTED,
     ExitCode.ERROR,
+    ExitCode.USAGE,
     ExitCode.LEFT_BEHIND,
     ExitCode.FAILED,
     ExitCode.UNDECIDED,

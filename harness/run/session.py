@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.clusters.base import ClusterError
+from harness.clusters.base import ChoiceError, ClusterError
 from harness.kube.errors import KubeError
 from harness.model.outcome import ExitCode, combine
 from harness.model.report import RunReport
@@ -37,13 +37,15 @@ class Session:
     report: RunReport
     errors: list[str] = field(default_factory=list)
     """Drills that never began, one sentence each."""
+    misused: bool = False
+    """Whether one of them did not because of what the user asked for."""
     interrupted: bool = False
 
     @property
     def exit_code(self) -> ExitCode:
         """The one exit code of the run."""
         codes = [drill.verdict.exit_code for drill in self.report.drills]
-        codes += [ExitCode.ERROR] * len(self.errors)
+        codes += [ExitCode.USAGE if self.misused else ExitCode.ERROR] * bool(self.errors)
         codes += [ExitCode.INTERRUPTED] * self.interrupted
         return combine(codes)
 
@@ -62,7 +64,7 @@ async def run_session(
     Returns even when drills could not begin or a signal came; what they made is removed by then.
     """
     finished: dict[str, DrillReport] = {}
-    errors: list[str] = []
+    errors: dict[str, Exception] = {}
     groups: dict[object, list[Plan]] = {}
     for plan in plans:
         groups.setdefault(key_of(plan), []).append(plan)
@@ -83,7 +85,7 @@ async def run_session(
                     return
                 report = await run_drill(plan, place, subject, options.out / plan.name.folder)
             except EXPECTED_ERRORS as error:
-                errors.append(f"{title}: {error}")
+                errors[title] = error
                 return
             finally:
                 await subject.stop()
@@ -98,7 +100,12 @@ async def run_session(
                 tasks.create_task(one(pool, plan))
     order = [plan.name.title for plan in plans]
     reports = tuple(finished[title] for title in order if title in finished)
-    session = Session(RunReport(run, reports), errors, interrupted=stop.event.is_set())
+    session = Session(
+        RunReport(run, reports),
+        errors=[f"{title}: {errors[title]}" for title in order if title in errors],
+        misused=any(isinstance(error, ChoiceError | ScenarioError) for error in errors.values()),
+        interrupted=stop.event.is_set(),
+    )
     if reports:
         artefacts.write_run(options.out, session.report)
     return session

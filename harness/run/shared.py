@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from typing import TYPE_CHECKING, Final
 
-from harness.kube.errors import NotFound
-from harness.kube.resource import CRD, Resource
+from harness.kube.errors import AlreadyExists, NotFound
+from harness.kube.resource import CRD, NAMESPACE, Resource
 from harness.kube.watch import Changed, Listed, watch
-from harness.run.identity import MANAGED_BY, RUN_LABEL
-from harness.run.objects import Maker, RefusedError
+from harness.run.identity import FIELD_MANAGER, MANAGED_BY, RUN_LABEL
+from harness.run.journal import ObjectKey
+from harness.run.objects import RefusedError
 from harness.run.teardown import tear_down
 
 if TYPE_CHECKING:
@@ -33,11 +35,9 @@ async def install_shared(
     one finds them there. Raises RefusedError when a CRD is not served in time.
     """
     keys: set[Key] = set()
-    maker = Maker(client, journal, {RUN_LABEL: run, **MANAGED_BY})
     for crd in crds:
         name = str(crd["metadata"]["name"])
-        if not await client.exists(CRD, name):
-            await maker.apply(crd, None)
+        if not await client.exists(CRD, name) and await _create(client, journal, crd, run):
             keys.add((CRD.group, CRD.plural, "", name))
         await _established(client, name)
     if cluster_kind == "embedded":
@@ -45,6 +45,22 @@ async def install_shared(
             journal.gone(entry)
         keys.clear()
     return keys
+
+
+async def _create(client: KubeClient, journal: Journal, crd: JSON, run: str) -> bool:
+    """Create a CRD; False when another run was a moment faster, so that it is not ours to remove."""
+    obj = copy.deepcopy(crd)
+    labels = obj["metadata"].setdefault("labels", {})
+    labels.update({RUN_LABEL: run, **MANAGED_BY})
+    key = ObjectKey(CRD.group, CRD.version, CRD.plural, CRD.kind, str(obj["metadata"]["name"]))
+    entry = journal.make(key)
+    try:
+        made = await client.create(CRD, obj, field_manager=FIELD_MANAGER)
+    except AlreadyExists:
+        journal.gone(entry)
+        return False
+    journal.made(entry, str(made["metadata"]["uid"]))
+    return True
 
 
 async def _established(client: KubeClient, name: str) -> None:
@@ -67,19 +83,34 @@ async def _established(client: KubeClient, name: str) -> None:
 
 def _is_established(crd: JSON) -> bool:
     conditions = (crd.get("status") or {}).get("conditions") or []
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+    # One that another run is removing is served for a moment more, and then no longer.
+    return "deletionTimestamp" not in crd["metadata"] and any(
+        c["type"] == "Established" and c["status"] == "True" for c in conditions
+    )
 
 
 async def remove_shared(client: KubeClient, journal: Journal) -> list[str]:
-    """Remove the run's CRDs, but none of which anybody still has an object; return a sentence for each that stays."""
+    """Remove the run's CRDs, but none that anybody else still uses; return a sentence for each that stays."""
     problems: list[str] = []
     for entry in [e for e in journal.entries if e.key.plural == CRD.plural]:
-        users = await _instances(client, entry.key.name)
-        if users:
-            problems.append(f"{entry.key.label} stays: {users} objects of it exist")
+        user = await _user(client, entry.key.name, journal.reach.run)
+        if user:
+            problems.append(f"{entry.key.label} stays: {user}")
             journal.gone(entry)  # in use by others now, so no longer ours to remove
     removal = await tear_down(client, journal)
     return problems + removal.problems
+
+
+async def _user(client: KubeClient, name: str, run: str) -> str:
+    """Return who still needs a CRD, in words; empty when nobody does."""
+    objects = await _instances(client, name)
+    if objects:
+        return f"{objects} objects of it exist"
+    selector = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
+    namespaces, _ = await client.list(NAMESPACE, label_selector=selector, metadata_only=True)
+    runs = {(ns["metadata"].get("labels") or {}).get(RUN_LABEL) for ns in namespaces}
+    # A run that has begun may not have made its rollout object yet.
+    return "another run is using it" if runs - {run, None} else ""
 
 
 async def _instances(client: KubeClient, name: str) -> int:

@@ -36,22 +36,22 @@ def told(output: str) -> str:
     [
         (
             ["--cluster", "embedded", "--binaries", "path:/nowhere"],
-            ExitCode.ERROR,
+            ExitCode.USAGE,
             "The folder /nowhere has no kwokctl, no kwok, no etcd, no kube-apiserver, no kube-controller-manager, no kube-scheduler; all",
         ),
         (
             ["--cluster", "embedded", "--binaries", "pat:/tmp"],
-            ExitCode.ERROR,
+            ExitCode.USAGE,
             "--binaries pat:/tmp: unknown source of programs; allowed: auto, build, download, path:DIR.",
         ),
         (
             ["--cluster", "embedded:nosuch"],
-            ExitCode.ERROR,
+            ExitCode.USAGE,
             "There is no embedded cluster 'nosuch'; there are: none.",
         ),
         (
             ["--cluster", "embedded:No Such"],
-            ExitCode.ERROR,
+            ExitCode.USAGE,
             "'No Such' is no name for a cluster",
         ),
         (

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.clusters.base import ClusterError, Progress
+from harness.clusters.base import ChoiceError, ClusterError, Progress
 from harness.clusters.embedded import build, cache, download
 from harness.clusters.embedded.components import COMPONENTS, Binaries
 
@@ -54,7 +54,7 @@ def resolve(
         return _auto(progress, cancelled, mirrors)
     where = f"--binaries {source}" if source == chosen else f"{VARIABLE}={chosen}"
     msg = f"{where}: unknown source of programs; allowed: {ALLOWED}."
-    raise ClusterError(msg)
+    raise ChoiceError(msg)
 
 
 def _auto(
@@ -90,7 +90,7 @@ def _given(folder: Path) -> Binaries:
     lacking = [name for name, path in paths.items() if not path.is_file()]
     if lacking:
         msg = f"The folder {folder} has no {', no '.join(lacking)}; all six programs must be there."
-        raise ClusterError(msg)
+        raise ChoiceError(msg)
     locked = [name for name, path in paths.items() if not os.access(path, os.X_OK)]
     if locked:
         msg = f"Not executable in {folder}: {', '.join(locked)}; make them so with chmod +x."

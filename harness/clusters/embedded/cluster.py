@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.clusters.base import Cluster, ClusterError, Progress, capabilities
+from harness.clusters.base import ChoiceError, Cluster, ClusterError, Progress, capabilities
 from harness.clusters.embedded import (
     api,
     components,
@@ -204,7 +204,7 @@ def logs(name: str, component: str) -> Path:
     """Return the path of a component's log. Raises ClusterError with the allowed names."""
     record = records.read(records.check_name(name))
     if record is None:
-        raise ClusterError(unknown(name))
+        raise unknown(name)
     if component not in readiness.COMPONENTS:
         msg = f"{component!r} is no component; allowed: {', '.join(readiness.COMPONENTS)}."
         raise ClusterError(msg)
@@ -218,17 +218,18 @@ def prove_collectors(cluster: EmbeddedCluster) -> float:
     return waiter.prove_collectors()
 
 
-def unknown(name: str) -> str:
-    """Return the sentence for a name that no cluster has."""
+def unknown(name: str) -> ChoiceError:
+    """Return the error for a name that no cluster has."""
     names = ", ".join(record.name for record in records.read_all()) or "none"
-    return f"There is no embedded cluster {name!r}; there are: {names}."
+    return ChoiceError(f"There is no embedded cluster {name!r}; there are: {names}.")
 
 
-def unusable(name: str) -> str:
-    """Return the sentence for a name that `find` does not give."""
+def unusable(name: str) -> ClusterError:
+    """Return the error for a name that `find` does not give."""
     if records.read(name) is None:
         return unknown(name)
-    return f"Embedded cluster {name!r} does not run any more; make it again with: drill cluster up {name}."
+    again = f"make it again with: drill cluster up {name}."
+    return ClusterError(f"Embedded cluster {name!r} does not run any more; {again}")
 
 
 def opened(record: Record, *, exclusive: bool) -> EmbeddedCluster:

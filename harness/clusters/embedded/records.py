@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
-from harness.clusters.base import ClusterError
+from harness.clusters.base import ChoiceError, ClusterError
 from harness.clusters.embedded.paths import make_folder, state_root
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def check_name(name: str) -> str:
             f"{name!r} is no name for a cluster: at most 40 lower-case letters, digits and hyphens "
             "are allowed, with a letter or digit at both ends."
         )
-        raise ClusterError(msg)
+        raise ChoiceError(msg)
     return name
 
 
