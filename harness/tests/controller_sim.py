@@ -364,3 +364,13 @@ def running(
     sim.run(until="Initialized")
     sim.settle()
     return sim
+
+
+def never_ready(*names: str, images: tuple[str, ...] = ("app:2",), count: int = 99) -> Any:
+    """Pods of these Deployments with these images: the first `count` never become ready."""
+
+    def delay(name: str, template: JSON, index: int) -> float | None:
+        broken = name in names and template["spec"]["containers"][0]["image"] in images
+        return None if broken and index < count else 1.0
+
+    return delay

@@ -156,7 +156,7 @@ def test_a_crd_that_was_missing_is_removed_again_unless_it_is_used(
         ("", ExitCode.USAGE, "name a context, as in context:NAME; there are: elsewhere, acme-dev"),
         (
             "nosuch",
-            ExitCode.ERROR,
+            ExitCode.USAGE,
             "There is no context 'nosuch' in {config}; there are: elsewhere, acme-dev.",
         ),
         (
