@@ -197,11 +197,4 @@ async def _session(plans: Sequence[Plan], options: Options, run: str) -> Session
     say = progress()
     stop = Stop()
     with handled(stop, say):
-        return await run_session(
-            plans,
-            options,
-            run,
-            stop=stop,
-            say=say,
-            done=lambda report: say(f"{report.drill_id}: over"),
-        )
+        return await run_session(plans, options, run, stop=stop, say=say)

@@ -116,6 +116,7 @@ async def _observe(parts: Parts, recorder: Recorder) -> None:
         manifests=parts.manifests,
         subject=parts.subject,
         start_subject=lambda: _start_subject(parts),
+        say=lambda line: parts.place.say(f"{parts.plan.name.title}: {line}"),
     )
     if await run_steps(context, parts.plan.resolved.steps):
         live.observe(Settled(live.now(), "begin"))
@@ -158,10 +159,12 @@ async def _finish(parts: Parts) -> DrillReport:
     if report.verdict.outcome is not Outcome.PASS:
         observations = parts.live.observations
         artefacts.write_evidence(parts.folder, observations, parts.log, parts.publishable)
+    title, outcome = parts.plan.name.title, report.verdict.outcome
     try:
         if parts.place.keep:
             parts.live.observe(Kept(parts.live.now()))
         else:
+            parts.place.say(f"{title}: {outcome}, report written; removing what it made")
             left = await remove_drill(parts.client, parts.place, parts.namespace, parts.live)
             parts.live.observe(left)
     finally:
@@ -170,6 +173,9 @@ async def _finish(parts: Parts) -> DrillReport:
             parts.kubeconfig.unlink(missing_ok=True)
     report = _judge(parts)
     artefacts.write_drill(parts.folder, report)
+    parts.place.say(
+        f"{title}: {'as expected' if report.verdict.as_expected else 'not as expected'}"
+    )
     return report
 
 

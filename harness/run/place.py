@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from harness.clusters.base import Cluster
@@ -26,6 +27,8 @@ class Place:
     private: Path
     """For tokens and raw logs: mode 0700, never part of a report."""
     stop: Stop
+    say: Callable[[str], None]
+    """Takes a line of progress for the person who waits."""
     keep: bool = False
     anonymise: bool = False
     namespaces: set[str] = field(default_factory=set)

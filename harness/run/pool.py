@@ -123,6 +123,7 @@ class Pool:
             before=before,
             private=private,
             stop=self._stop,
+            say=self._say,
             keep=self._options.keep,
             anonymise=self._options.anonymise,
             shared=shared,

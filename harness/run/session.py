@@ -57,9 +57,8 @@ async def run_session(
     *,
     stop: Stop,
     say: Callable[[str], None],
-    done: Callable[[DrillReport], None] = lambda _report: None,
 ) -> Session:
-    """Run all `plans` and write the run's report; `done` is called with each drill's report as it is there.
+    """Run all `plans` and write the run's report; `say` takes lines of progress.
 
     Returns even when drills could not begin or a signal came; what they made is removed by then.
     """
@@ -90,7 +89,6 @@ async def run_session(
             finally:
                 await subject.stop()
             finished[title] = report
-            done(report)
 
     for group in groups.values():
         if stop.event.is_set():

@@ -37,6 +37,7 @@ async def _run_step(context: Context, step: Step) -> bool:
         live.observe(StepState(live.now(), step.name, state, detail))
 
     note("started")
+    context.say(step.name)
     if step.action is not None:
         try:
             await VERBS[step.action.VERB](context, step.action)

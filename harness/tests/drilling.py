@@ -71,6 +71,7 @@ def session(
     *,
     cluster_name: str = "",
     jobs: int = 4,
+    keep: bool = False,
     **values: Any,
 ) -> Session:
     """Run the drills of a scenario's folder on `cluster`."""
@@ -80,7 +81,7 @@ def session(
         Plan(resolved, folder, "bundled", where, "drill run …")
         for resolved in load(folder).resolve(variant, sets)
     ]
-    options = Options(out=out, cluster=where, jobs=jobs)
+    options = Options(out=out, cluster=where, jobs=jobs, keep=keep)
     return asyncio.run(run_session(plans, options, run_id(), stop=Stop(), say=print))
 
 

@@ -12,7 +12,9 @@ from harness.data import data_path
 from harness.kube.resource import CLUSTERROLE, CONFIGMAP, NAMESPACE
 from harness.model.outcome import ExitCode
 from harness.run.identity import labels
+from harness.run.journal import all_journals
 from harness.run.plan import Plan
+from harness.run.teardown import tear_down
 from harness.scenario.loaded import load
 from harness.tests.drilling import altered, drill, failing, session, with_client
 
@@ -162,6 +164,24 @@ def test_a_namespace_that_cannot_go_is_reported_with_its_finalizer(
     left = {item["kind"]: item for item in report.left.items}
     assert left["ConfigMap"]["finalizers"] == ["example.com/never"]
     assert "Namespace" in left
+
+
+def test_what_is_to_be_kept_is_there_afterwards_and_in_the_journal(
+    warm_cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    result = session(warm_cluster, NODE_SPREAD, tmp_path / "out", "with-key", keep=True)
+    (report,) = result.report.drills
+    assert result.exit_code == ExitCode.OK
+    assert report.left.state == "kept"
+    assert with_client(warm_cluster, lambda client: client.exists(NAMESPACE, report.namespace))
+    (journal,) = [j for j in all_journals() if j.reach.run == report.run_id]
+
+    async def remove(client: KubeClient) -> None:
+        assert (await tear_down(client, journal)).problems == []
+
+    with_client(warm_cluster, remove)
+    journal.close()
+    assert not with_client(warm_cluster, lambda client: client.exists(NAMESPACE, report.namespace))
 
 
 def test_the_namespace_is_gone_when_the_drill_is_over(

@@ -30,6 +30,8 @@ class Context:
     """File name -> its objects, rendered."""
     subject: Subject
     start_subject: Callable[[], Awaitable[None]]
+    say: Callable[[str], None]
+    """Takes a line of progress about this drill."""
 
     @property
     def rollout_kind(self) -> RolloutKind:
