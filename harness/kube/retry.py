@@ -70,11 +70,14 @@ async def repeated(send: Callable[[], Awaitable[_T]], *, idempotent: bool, budge
         retry=tenacity.retry_if_exception(lambda e: repeatable(e, idempotent=idempotent)),
         reraise=True,
     )
+    clock = asyncio.get_running_loop().time
+    began = clock()
     try:
         return await attempts(send)
     except (ApiError, Unreachable) as error:
         tries = attempts.statistics.get("attempt_number", 1)
         if tries > 1:
-            spent = attempts.statistics.get("idle_for", 0.0)
+            # With the time that the attempts themselves took: a server that hangs is idle for none of it.
+            spent = clock() - began
             error.args = (f"{error} (seen last; given up after {tries} attempts, {spent:.1f} s)",)
         raise
