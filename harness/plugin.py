@@ -40,7 +40,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers."""
     config.addinivalue_line("markers", "drill: runs a whole drill on a cluster; only with -m drill")
-    config.addinivalue_line("markers", "embedded: needs an embedded cluster; only with -m embedded")
     _check(config)
 
 
@@ -62,13 +61,13 @@ def _check(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests that need a cluster, unless the user asked for them with -m."""
+    """Leave out drills, unless the user chose tests with -m."""
     if config.option.markexpr:
         return
-    slow = [i for i in items if i.get_closest_marker("drill") or i.get_closest_marker("embedded")]
-    if slow:
-        items[:] = [item for item in items if item not in slow]
-        config.hook.pytest_deselected(items=slow)
+    drills = [item for item in items if item.get_closest_marker("drill")]
+    if drills:
+        items[:] = [item for item in items if item not in drills]
+        config.hook.pytest_deselected(items=drills)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -19,6 +19,22 @@ if TYPE_CHECKING:
 
     from harness.clusters.embedded.cluster import EmbeddedCluster
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker of tests that need the real control plane."""
+    config.addinivalue_line("markers", "embedded: needs an embedded cluster; only with -m embedded")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave those tests out, unless the user chose tests with -m."""
+    if config.option.markexpr:
+        return
+    slow = [item for item in items if item.get_closest_marker("embedded")]
+    if slow:
+        items[:] = [item for item in items if item not in slow]
+        config.hook.pytest_deselected(items=slow)
+
+
 _CHOOSING = ("KUBECONFIG", "DRILL_CLUSTER", "DRILL_SUBJECT", "DRILL_SCENARIOS")
 
 
