@@ -6,7 +6,7 @@ import asyncio
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from harness.run.plan import Options, Plan
     from harness.run.session import Session
     from harness.scenario.loaded import Loaded
+
+
+_SEED: Final = 1
 
 
 def register(app: typer.Typer) -> None:
@@ -71,7 +74,7 @@ def run(
     jobs: Annotated[
         int, typer.Option("--jobs", min=1, help="Drills at the same time on one cluster.")
     ] = 4,
-    seed: o.Seed = 1,
+    seed: o.Seed = _SEED,
     binaries: o.Binaries = "auto",
     anonymise: Annotated[
         bool,
@@ -101,7 +104,7 @@ def run(
         chosen = [(adopted, drill) for drill in variants_of(adopted, variant or [], given)]
     else:
         chosen = select(names or [], scenarios or [], variant or [], given)
-    plans = _plans(chosen, given, cluster, subject, rendered, anonymise=anonymise)
+    plans = _plans(chosen, given, cluster, subject, rendered, seed=seed, anonymise=anonymise)
     if not plans:
         typer.echo("nothing selected", err=True)
         return ExitCode.NOTHING_SELECTED
@@ -142,6 +145,7 @@ def _plans(
     subject: str,
     rendered: Path | None,
     *,
+    seed: int,
     anonymise: bool,
 ) -> list[Plan]:
     from harness.clusters.base import ChoiceError
@@ -171,6 +175,8 @@ def _plans(
             "--cluster",
             cluster,
         ]
+        if seed != _SEED:
+            line += ["--seed", str(seed)]
         # The name is that of a folder and of a label, too, where nothing is replaced afterwards.
         named = choice.kind if anonymise else cluster
         plans.append(Plan(resolved, loaded.folder, subject, named, shlex.join(line)))
