@@ -109,8 +109,8 @@ class Pool:
         private.mkdir(parents=True, exist_ok=True)
         private.chmod(0o700)
         journal = Journal.open(self._run, name, cluster.kubeconfig, cluster.context)
-        if not self._options.keep:
-            self._stack.callback(_forget, private)
+        # Also when the rest is kept: raw logs and tokens are for nobody, and the subject has ended.
+        self._stack.callback(_forget, private)
         self._stack.push_async_callback(self._close, cluster, journal)
         async with _client(cluster) as client:
             crds = make_subject(key.subject).cluster_objects()

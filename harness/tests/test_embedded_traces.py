@@ -12,7 +12,7 @@ from harness.data import data_path
 from harness.kube.resource import CLUSTERROLE, CONFIGMAP, NAMESPACE
 from harness.model.outcome import ExitCode
 from harness.run.identity import labels
-from harness.run.journal import all_journals
+from harness.run.journal import all_journals, state_dir
 from harness.run.plan import Plan
 from harness.run.teardown import tear_down
 from harness.scenario.loaded import load
@@ -174,6 +174,7 @@ def test_what_is_to_be_kept_is_there_afterwards_and_in_the_journal(
     assert result.exit_code == ExitCode.OK
     assert report.left.state == "kept"
     assert with_client(warm_cluster, lambda client: client.exists(NAMESPACE, report.namespace))
+    assert not (state_dir() / "runs" / report.run_id).exists(), "tokens and raw logs are not kept"
     (journal,) = [j for j in all_journals() if j.reach.run == report.run_id]
 
     async def remove(client: KubeClient) -> None:
