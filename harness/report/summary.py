@@ -19,8 +19,10 @@ _WIDTH: Final = 11
 def drill_lines(drill: DrillReport) -> list[str]:
     """Return the lines about one drill."""
     verdict = drill.verdict
+    # Without these words a "fail" among passed tests would look like a mistake.
+    behaved = " (control, as expected)" if verdict.control and verdict.as_expected else ""
     lines = [
-        f"{verdict.outcome:<{_WIDTH}} {_line(drill.scenario.id)}",
+        f"{verdict.outcome:<{_WIDTH}} {_line(drill.scenario.id)}{behaved}",
         f"{'':<{_WIDTH}} {_line(verdict.sentence)}",
     ]
     if verdict.as_expected:
