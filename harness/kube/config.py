@@ -111,6 +111,11 @@ async def load(kubeconfig: Path, context: str | None = None) -> Credentials:
     return Credentials(configuration, loader, origin)
 
 
+def preload() -> None:
+    """Import the Kubernetes library now: half a second that is better spent while something else is waited for."""
+    import kubernetes.aio.config.kube_config  # noqa: F401
+
+
 def discard_temporary_files() -> None:
     """Remove the files into which the library wrote inline keys, once TLS has read them.
 

@@ -16,6 +16,7 @@ from harness import __version__
 from harness.clusters.base import ClusterError
 from harness.clusters.select import open_cluster
 from harness.kube.client import KubeClient
+from harness.kube.config import preload
 from harness.kube.errors import KubeError
 from harness.run.identity import slug
 from harness.run.journal import Journal, state_dir
@@ -94,6 +95,7 @@ class Pool:
             return self._places[key]
 
     async def _open(self, key: Key) -> Place:
+        loading = asyncio.create_task(asyncio.to_thread(preload))
         cluster = await self._stack.enter_async_context(
             open_cluster(
                 self._options.cluster,
@@ -104,6 +106,7 @@ class Pool:
                 keep=self._options.keep,
             )
         )
+        await loading
         name = slug(cluster.facts.name)
         private = state_dir() / "runs" / self._run / name
         private.mkdir(parents=True, exist_ok=True)
