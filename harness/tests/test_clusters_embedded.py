@@ -319,7 +319,7 @@ def test_a_killed_owner_takes_its_cluster_along(
         assert record is not None
         assert len(processes.running(record)) == 5
         owner.kill()
-    _until(lambda: records.read("orphan") is None, 10)
+    _until(lambda: records.read("orphan") is None, 30)
     assert not processes.running(record)
     assert not record.workdir.exists()
 
@@ -339,7 +339,7 @@ def test_an_interrupt_for_the_whole_group_leaves_nothing(
         assert owner.stdout is not None
         assert any(line.strip() == "ready" for line in owner.stdout)
         os.killpg(owner.pid, signal.SIGINT)
-    _until(lambda: records.read("orphan") is None, 10)
+    _until(lambda: records.read("orphan") is None, 30)
 
 
 def test_it_works_where_there_is_only_loopback_and_nothing_tries_to_leave(
