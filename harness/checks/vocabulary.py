@@ -11,21 +11,11 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-PHASES: Final = (
-    "Initializing",
-    "Initialized",
-    "Waiting",
-    "Progressing",
-    "WaitingPromotion",
-    "Promoting",
-    "Finalising",
-    "Succeeded",
-    "Failed",
-    "Terminating",
-    "Terminated",
-)
+from harness.model.scenario_checks import Phase
+
+PHASES: Final[tuple[str, ...]] = get_args(Phase)
 """The common phases of a rollout (spec canary-api, status.phase); subjects map theirs to these."""
 
 

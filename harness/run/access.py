@@ -26,8 +26,8 @@ async def write_kubeconfig(
     namespace: str,
     service_account: str,
     target: Path,
-) -> None:
-    """Write to `target` (mode 0600) a kubeconfig for `service_account`, at the server that `admin` names.
+) -> str:
+    """Write to `target` (mode 0600) a kubeconfig for `service_account`, at the server that `admin` names; return its token.
 
     Raises KubeError when the token is refused.
     """
@@ -38,12 +38,13 @@ async def write_kubeconfig(
         "spec": {"expirationSeconds": TOKEN_SECONDS},
     }
     answer = await client.raw("POST", path, None, request)
+    token = str(answer["status"]["token"])
     cluster = await _cluster(admin, context)
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "drill", "cluster": cluster}],
-        "users": [{"name": "subject", "user": {"token": answer["status"]["token"]}}],
+        "users": [{"name": "subject", "user": {"token": token}}],
         "contexts": [
             {
                 "name": "drill",
@@ -55,6 +56,7 @@ async def write_kubeconfig(
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(config, file)  # JSON is YAML, and every client reads it
+    return token
 
 
 async def _cluster(admin: Path, context: str | None) -> dict[str, object]:

@@ -136,7 +136,7 @@ async def _prepare_subject(parts: Parts) -> None:
     for obj in parts.subject.namespace_objects(namespace):
         await parts.maker.apply(obj, namespace)
     cluster = parts.place.cluster
-    await access.write_kubeconfig(
+    token = await access.write_kubeconfig(
         parts.client,
         admin=cluster.kubeconfig,
         context=cluster.context,
@@ -144,6 +144,8 @@ async def _prepare_subject(parts: Parts) -> None:
         service_account=parts.subject.service_account,
         target=parts.kubeconfig,
     )
+    # The subject knows it and may log it; no output of ours may.
+    parts.redactor.learn_value(token)
     await _start_subject(parts)
 
 

@@ -65,7 +65,7 @@ class ResourceMap:
 
 
 class Maker:
-    """Creates and applies the objects of one drill, or of the run when the labels name no drill."""
+    """Creates and applies the objects of one drill."""
 
     def __init__(self, client: KubeClient, journal: Journal, labels: Mapping[str, str]) -> None:
         self.client = client
