@@ -11,6 +11,7 @@ import pytest
 from harness.data import data_path
 from harness.kube.resource import CLUSTERROLE, CONFIGMAP, NAMESPACE
 from harness.model.outcome import ExitCode
+from harness.run import access
 from harness.run.identity import labels
 from harness.run.journal import all_journals, state_dir
 from harness.run.plan import Plan
@@ -109,6 +110,26 @@ def test_eight_drills_side_by_side_share_a_cluster_and_nothing_else(
     assert result.errors == []
     assert [failing(report) for report in result.report.drills] == [set()] * 8
     assert len({report.namespace for report in result.report.drills}) == 8
+
+
+def test_the_subjects_token_is_in_no_output_even_if_it_logs_it(
+    warm_cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = access.write_kubeconfig
+    tokens: list[str] = []
+
+    async def logged(client: KubeClient, **given: Any) -> str:
+        tokens.append(await write(client, **given))
+        given["target"].with_suffix(".log").write_text(f"using <{tokens[0]}>\n")
+        return tokens[0]
+
+    monkeypatch.setattr(access, "write_kubeconfig", logged)
+    drill(warm_cluster, NODE_SPREAD, tmp_path / "out", "without-key")
+    (log,) = (tmp_path / "out").glob("*/controller.log")
+    assert log.read_text().startswith("using <")
+    for path in (tmp_path / "out").rglob("*.*"):
+        if path.is_file():
+            assert tokens[0] not in path.read_text(encoding="utf-8"), path.name
 
 
 def test_planted_secrets_are_in_no_output(warm_cluster: EmbeddedCluster, tmp_path: Path) -> None:
