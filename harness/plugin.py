@@ -2,6 +2,8 @@
 
     pytest -m drill                                every scenario of the `drills` folder's module, bundled controller, embedded
     pytest -m drill -k with-key --drill-keep       one of them, and leave it to look at
+    pytest -m "drill and slow"                     those that take minutes or need other controllers: upgrades, real Flagger
+    pytest -m drill --drill-subject flagger@1.44.0 the others with a real controller
 
 A module collects scenarios by asking for the argument `drill_scenario`; `drills/test_scenarios.py` is all it takes.
 All options begin with `--drill-`, since pytest-kind, which may be installed too, takes the plain names.
@@ -9,7 +11,8 @@ All options begin with `--drill-`, since pytest-kind, which may be installed too
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -18,13 +21,21 @@ if TYPE_CHECKING:
 
     from harness.plugin_session import DrillRunner
 
+_SLOW: Final = re.compile(r"\bslow\b")
+"""Whether an expression after -m speaks of slow drills."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the `--drill-` options."""
     group = parser.getgroup("drill", "rollout-drill")
     add = group.addoption
     add("--drill-cluster", default="embedded", help="embedded, embedded:NAME or context:NAME")
-    add("--drill-subject", default="bundled", help="the controller under test: bundled")
+    add(
+        "--drill-subject",
+        default=None,
+        help="the controller under test: bundled (the default), flagger@1.44.0, flagger@path:FILE or installed; "
+        "scenarios that name their own are left out then",
+    )
     add("--drill-out", default=None, help="folder of the reports; default drill-reports/RUN-ID")
     add("--drill-keep", action="store_true", help="leave namespaces and clusters alone afterwards")
     add("--drill-binaries", default="auto", help="auto, build, download or path:DIR")
@@ -40,32 +51,38 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers."""
     config.addinivalue_line("markers", "drill: runs a whole drill on a cluster; only with -m drill")
+    config.addinivalue_line(
+        "markers",
+        "slow: a drill that takes minutes or needs other programs; only with -m slow, or -m 'drill and slow'",
+    )
     _check(config)
 
 
 def _check(config: pytest.Config) -> None:
     """Refuse options that name nothing, before anything is collected or made."""
     subject, cluster = config.getoption("--drill-subject"), config.getoption("--drill-cluster")
-    if (subject, cluster) == ("bundled", "embedded"):
+    if (subject, cluster) == (None, "embedded"):
         return  # the defaults need no check, and other people's test runs need no import
     from harness.clusters.base import ClusterError
     from harness.clusters.select import parse
     from harness.subjects.base import SubjectError
-    from harness.subjects.select import make_subject
+    from harness.subjects.select import check_subject
 
     try:
-        make_subject(subject)
+        if subject is not None:
+            check_subject(subject)
         parse(cluster)
     except (ClusterError, SubjectError) as error:
         raise pytest.UsageError(str(error)) from error
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out drills, unless the user chose tests with -m."""
-    if config.option.markexpr:
-        return
+    """Leave out drills unless the user chose tests with -m, and slow ones unless that speaks of them."""
+    chosen = str(config.option.markexpr or "")
     drills = [item for item in items if item.get_closest_marker("drill")]
-    if drills:
+    if chosen:
+        drills = [item for item in drills if item.get_closest_marker("slow")]
+    if drills and not _SLOW.search(chosen):
         items[:] = [item for item in items if item not in drills]
         config.hook.pytest_deselected(items=drills)
 
@@ -76,8 +93,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     from harness.plugin_session import collect
 
-    plans = collect(metafunc.config)
-    metafunc.parametrize("drill_scenario", plans, ids=[plan.name.title for plan in plans])
+    plans = [
+        pytest.param(plan, id=plan.name.title, marks=[pytest.mark.slow] * plan.slow)
+        for plan in collect(metafunc.config)
+    ]
+    metafunc.parametrize("drill_scenario", plans)
 
 
 @pytest.fixture(scope="session")

@@ -18,11 +18,10 @@ from harness.run.drill import run_drill
 from harness.run.identity import run_id
 from harness.run.plan import Options, Plan
 from harness.run.pool import Pool
-from harness.run.selection import select
+from harness.run.selection import check, needs_own_cluster, select, subject_of
 from harness.run.session import EXPECTED_ERRORS
 from harness.run.signals import Stop, handled, unless_stopped
 from harness.scenario.problem import ScenarioError
-from harness.subjects.select import make_subject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,20 +34,27 @@ if TYPE_CHECKING:
 def collect(config: pytest.Config, names: list[str] | None = None) -> list[Plan]:
     """Return one plan per scenario and variant that the options name.
 
-    Raises pytest.UsageError for a broken scenario, with every problem in it.
+    With a subject among the options those that name their own are not among them. Raises pytest.UsageError for a broken scenario,
+    with every problem in it.
     """
     folders = [Path(folder) for folder in config.getoption("--drill-scenarios")]
+    asked = config.getoption("--drill-subject")
     try:
-        return [_plan(config, *chosen) for chosen in select(names or [], folders)]
+        return [
+            _plan(config, loaded, resolved)
+            for loaded, resolved in select(names or [], folders)
+            if asked is None or resolved.subject is None
+        ]
     except ScenarioError as error:
         raise pytest.UsageError(str(error)) from error
 
 
 def _plan(config: pytest.Config, loaded: Loaded, resolved: Resolved) -> Plan:
     cluster = str(config.getoption("--drill-cluster"))
-    subject = str(config.getoption("--drill-subject"))
+    subject = subject_of(resolved, config.getoption("--drill-subject"))
     line = ["drill", "run", resolved.name, "--variant", resolved.variant]
-    line += ["--subject", subject, "--cluster", cluster]
+    line += ["--subject", subject] * (resolved.subject is None)
+    line += ["--cluster", cluster]
     return Plan(resolved, loaded.folder, subject, cluster, shlex.join(line))
 
 
@@ -101,6 +107,8 @@ class DrillRunner:
 
         Unsupported is skipped with its reason, never passed.
         """
+        if plan.alone and plan.cluster != "embedded":
+            pytest.skip(needs_own_cluster(plan))
         try:
             report = self.run_plan(plan)
         except EXPECTED_ERRORS as error:
@@ -138,15 +146,20 @@ class DrillRunner:
 
     async def _drill(self, plan: Plan) -> DrillReport:
         assert self._pool is not None and self._stop is not None  # noqa: S101, PT018 - made by _one
-        subject = make_subject(plan.subject)
+        check(plan)
+        subjects = await unless_stopped(self._stop, self._pool.casting.subjects(plan))
         try:
-            await subject.warm_up()
+            if subjects:
+                await subjects[0].warm_up()
             place = await unless_stopped(self._stop, self._pool.place(plan))
-            if place is None:
+            if not subjects or place is None:
                 pytest.exit(f"{self._stop.signal_name}: no drill had begun", returncode=2)
-            return await run_drill(plan, place, subject, self._options.out / plan.name.folder)
+            first, *later = subjects
+            folder = self._options.out / plan.name.folder
+            return await run_drill(plan, place, first, folder, later=later)
         finally:
-            await subject.stop()
+            for subject in subjects or ():
+                await subject.stop()
 
     def close(self) -> None:
         """Remove the session's clusters and what its drills shared."""

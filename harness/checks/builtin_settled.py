@@ -1,10 +1,12 @@
-"""Built-in check: a good end lasts. Nothing about the primary's pods or the phase changes during the settle time.
+"""Built-in check: a good end lasts. Nothing about the primaries' pods or the phases changes during the settle time.
 
-A drill that stopped at the first good moment would miss a second wave of restarts right after it.
+A drill that stopped at the first good moment would miss a second wave of restarts right after it. What a controller writes at every
+tick without meaning anything by it (resourceVersion, lastTransitionTime) is no change.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 SETTLED: Final = "settled"
 _TITLE: Final = "Nothing changed during the settle time"
 _SHOWN: Final = 5
+_USES: Final[dict[str, frozenset[str] | None]] = {
+    "rollouts": frozenset({"name", "phase"}),
+    "pods": None,
+}
 
 
 @dataclass(slots=True)
@@ -31,11 +37,11 @@ class SettleWatch:
     rollout_kind: str
     pods_seen: bool = False
     _changes: list[str] = field(default_factory=list)
-    _phase: str | None = None
+    _phases: dict[str, str] = field(default_factory=dict)
     _pods: dict[str, dict[str, Any]] = field(default_factory=dict)
     _from: float = 0.0
     _to: float = 0.0
-    _version: int = -1
+    _stamp: int = -1
 
     def observe(self, index: int, observation: Observation, state: State) -> None:
         """Note what changed with an observation."""
@@ -45,22 +51,26 @@ class SettleWatch:
         first, last = self.schedule.settle
         if not first <= index <= last:
             return
-        facts = state.facts()
         self._to = observation.t
-        if index > first and state.version == self._version:
+        stamp = state.stamp(_USES)
+        if index > first and stamp == self._stamp:
             return
-        self._version = state.version
-        phase = str(facts.get("rollout", {}).get("phase", ""))
+        self._stamp = stamp
+        facts = state.world(uses=_USES)
+        phases = {row["name"]: row["phase"] for row in facts.get("rollouts", ())}
         pods = {pod["name"]: pod for pod in facts.get("pods", ()) if pod["role"] == "primary"}
         if index == first:
             self._from = observation.t
         else:
-            self._compare(moment_of(observation.t, state.change_at), phase, pods)
-        self._phase, self._pods = phase, pods
+            self._compare(moment_of(observation.t, state.change_at), phases, pods)
+        self._phases, self._pods = phases, pods
 
-    def _compare(self, when: str, phase: str, pods: dict[str, dict[str, Any]]) -> None:
-        if phase != self._phase:
-            self._changes.append(f"the phase went from {self._phase} to {phase} at {when}")
+    def _compare(self, when: str, phases: dict[str, str], pods: dict[str, dict[str, Any]]) -> None:
+        for name, phase in phases.items():
+            if phase != self._phases.get(name):
+                whose = f"the phase of {name}" if len(phases) > 1 else "the phase"
+                told = f"{self._phases.get(name)} to {phase}"
+                self._changes.append(f"{whose} went from {told} at {when}")
         for name, pod in pods.items():
             before = self._pods.get(name)
             if before is None:
@@ -94,7 +104,13 @@ class SettleWatch:
             if relevant and gap.since <= self._to and gap.until >= self._from:
                 return Outcome.UNKNOWN, gap.text
         evidence = (
-            f"{self._phase or 'no phase'} and {len(self._pods)} pods of the primary unchanged "
+            f"{self._told()} and {len(self._pods)} pods of the primary unchanged "
             f"for {span(self._to - self._from)}, {moment(self._from)} to {moment(self._to)}"
         )
         return Outcome.PASS, evidence
+
+    def _told(self) -> str:
+        if len(self._phases) > 1:
+            counts = Counter(self._phases.values()).most_common()
+            return ", ".join(f"{count} {phase or 'without a phase'}" for phase, count in counts)
+        return next(iter(self._phases.values()), "") or "no phase"

@@ -8,6 +8,7 @@ from harness.checks import rollout
 from harness.model.clock import moment, moment_of, span
 from harness.model.outcome import Outcome
 from harness.model.report import Finding
+from harness.model.resolved import ANY_PHASE
 from harness.model.timeline import (
     HarnessError,
     Interrupted,
@@ -19,6 +20,7 @@ from harness.model.timeline import (
 
 if TYPE_CHECKING:
     from harness.checks.phases import PhaseLog
+    from harness.checks.rollout_log import RolloutLog
     from harness.checks.windows import Schedule
     from harness.model.resolved import Resolved
     from harness.model.timeline import Timeline
@@ -29,6 +31,10 @@ PRECONDITION: Final = "precondition"
 REQUIRES: Final = "requires"
 HARNESS: Final = "harness"
 INTERRUPTED: Final = "interrupted"
+_SHOWN: Final = 3
+"""So many rollouts are named."""
+_QUIET: Final = frozenset({"forbidden", "looked"})
+"""What a subject's process is seen to do without beginning or ending."""
 _GONE: Final = {"stopped": "been stopped", "killed": "been killed"}
 
 
@@ -121,7 +127,7 @@ def _timed_out(state: StepState, states: list[StepState], scenario: Resolved) ->
 
 def _no_subject(timeline: Timeline, t: float) -> str:
     """Return a clause if no subject was running at a moment, which explains why nothing happened."""
-    states = [s for s in timeline.of(SubjectState) if s.t <= t and s.state != "forbidden"]
+    states = [s for s in timeline.of(SubjectState) if s.t <= t and s.state not in _QUIET]
     if not states or states[-1].state == "started":
         return ""
     last = states[-1]
@@ -133,6 +139,8 @@ def ends_in(scenario: Resolved, schedule: Schedule, phases: PhaseLog) -> Finding
     """Whether the rollout ended in the phase that the variant expects."""
     expected = scenario.expect.phase
     title = f"The rollout ends in {expected}"
+    if expected == ANY_PHASE:
+        title = "The rollout ends in some phase"
     if not phases.seen:
         evidence = "no rollout object was ever observed"
         return _finding(ENDS_IN, title, Outcome.UNKNOWN, evidence)
@@ -140,7 +148,7 @@ def ends_in(scenario: Resolved, schedule: Schedule, phases: PhaseLog) -> Finding
     reached = f"{phase or 'no phase'} since {moment_of(since, phases.change_at)}"
     if schedule.cut:
         return _finding(ENDS_IN, title, Outcome.UNKNOWN, f"{schedule.cut}; it was in {reached}")
-    if phase == expected:
+    if expected in {phase, ANY_PHASE}:
         return _finding(ENDS_IN, title, Outcome.PASS, reached)
     evidence = f"ended in {reached}"
     if phase in rollout.ENDED and phases.message:
@@ -148,3 +156,28 @@ def ends_in(scenario: Resolved, schedule: Schedule, phases: PhaseLog) -> Finding
     elif phase not in rollout.ENDED:
         evidence += f", for {span(phases.over - since)} when observation ended"
     return _finding(ENDS_IN, title, Outcome.FAIL, evidence)
+
+
+def all_end_in(scenario: Resolved, schedule: Schedule, log: RolloutLog) -> Finding:
+    """Whether every one of several rollouts ended in the phase that the variant expects."""
+    expected = scenario.expect.phase
+    title = f"All {len(log.names)} rollouts end in {expected}"
+    if expected == ANY_PHASE:
+        title = f"All {len(log.names)} rollouts end in some phase"
+    reached = ", ".join(f"{count} in {phase}" for phase, count in log.finals().items())
+    if schedule.cut:
+        return _finding(ENDS_IN, title, Outcome.UNKNOWN, f"{schedule.cut}; seen last: {reached}")
+    others = [name for name in log.names if log.final(name)[1] != expected]
+    if expected == ANY_PHASE or not others:
+        return _finding(ENDS_IN, title, Outcome.PASS, reached)
+    shown = [_ended(name, log) for name in others[:_SHOWN]]
+    shown += [f"{len(others) - _SHOWN} more"] if len(others) > _SHOWN else []
+    evidence = f"not so for {len(others)} of {len(log.names)} ({reached}): {'; '.join(shown)}"
+    return _finding(ENDS_IN, title, Outcome.FAIL, evidence)
+
+
+def _ended(name: str, log: RolloutLog) -> str:
+    since, phase = log.final(name)
+    text = f"{name} ended in {phase or 'no phase'} since {moment_of(since, log.change_at)}"
+    message = log.message(name)
+    return f"{text}, {message}" if message else text

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from harness.checks.state import State
     from harness.model.timeline import JSON, Observation
 
+_PODS: Final[dict[str, frozenset[str] | None]] = {"pods": None}
+_USES: Final[dict[str, frozenset[str] | None]] = {
+    "rollouts": frozenset({"name", "phase"}),
+    "pods": frozenset({"unschedulable"}),
+}
 _DEFAULT: Final = "25%"
 """Kubernetes' default of maxSurge and maxUnavailable."""
 _TERMS: Final = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -56,31 +61,38 @@ class DeadlockWatch:
     """Looks for the deadlock while a recording is replayed; one that dissolves again is none."""
 
     _candidates: set[str] = field(default_factory=set)
-    """Pods of the primary that were blocked while the phase was Promoting."""
+    """Pods that were blocked while the phase of their rollout was Promoting."""
     _stuck: dict[str, Deadlock] = field(default_factory=dict)
-    _phase: str = ""
-    _version: int = -1
+    _phases: dict[str, str] = field(default_factory=dict)
+    _stamp: int = -1
 
     def observe(self, _index: int, _observation: Observation, state: State) -> None:
         """Look at a state."""
-        facts = state.facts()
-        if state.version == self._version:
+        stamp = state.stamp(_USES)
+        if stamp == self._stamp:
             return
-        self._version = state.version
-        phase = str(facts.get("rollout", {}).get("phase", ""))
-        if phase == "Failed" and self._phase != "Failed":
+        self._stamp = stamp
+        phases = {row["name"]: row["phase"] for row in state.population.section.rows}
+        failed = any(
+            phase == "Failed" and self._phases.get(name) != "Failed"
+            for name, phase in phases.items()
+        )
+        self._phases = phases
+        if failed:
             # The subject gave up on them; it may remove them now, which does not make them placeable.
             self._diagnose(state)
-        self._phase = phase
-        if phase == "Promoting":
-            self._candidates |= {p["name"] for p in facts.get("pods", ()) if p["unschedulable"]}
+        for name, pod in state.stuck.items():
+            if phases.get(state.population.owner(pod["app"])) == "Promoting":
+                self._candidates.add(name)
 
     def finish(self, state: State) -> None:
         """Whoever is still blocked when observation ends is stuck."""
         self._diagnose(state)
 
     def _diagnose(self, state: State) -> None:
-        pods = state.facts().get("pods", ())
+        if not state.stuck:
+            return
+        pods = state.world(uses=_PODS).get("pods", ())
         for pod in pods:
             # One of the primary that is blocked in another phase is not blocked by its promotion.
             promoted = pod["role"] != "primary" or pod["name"] in self._candidates

@@ -14,7 +14,7 @@ import cel
 
 from harness.checks.fields import Finding, Usage, inspect
 from harness.checks.syntax import Node, NotRead, parse
-from harness.checks.vocabulary import VARIABLES, sample_world
+from harness.checks.vocabulary import CLOCKED, VARIABLES, sample_world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _POSITION: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.+)")
 _UNDEFINED: Final = re.compile(r"Undefined variable or function: '([^']*)'")
 _LIMIT: Final = 4000
+_MANY: Final = 20
+"""From so many elements on, looking for equal ones costs less than evaluating them all."""
 
 
 class ExpressionError(ValueError):
@@ -51,13 +53,18 @@ class Unknown:
 class Expression:
     """A compiled expression. Make one with `Expression.compile`."""
 
-    __slots__ = ("_program", "_tree", "_usage", "text")
+    __slots__ = ("_program", "_sets", "_tree", "_uses", "text")
 
     def __init__(self, text: str, program: cel.Program, tree: Node | None) -> None:
         self.text = text
         self._program = program
         self._tree = tree
-        self._usage = self._narrow(program, tree)
+        usage = self._narrow(program, tree)
+        self._uses = {
+            name: None if fields is None else frozenset(fields)
+            for name, fields in usage.fields.items()
+        }
+        self._sets = usage.sets()
 
     def __repr__(self) -> str:
         return f"Expression({self.text!r})"
@@ -80,6 +87,22 @@ class Expression:
         except NotRead:
             tree = None
         return cls(text, program, tree)
+
+    @property
+    def uses(self) -> dict[str, frozenset[str] | None]:
+        """The variables that it uses, with their fields; None: a variable as a whole."""
+        return self._uses
+
+    @property
+    def read(self) -> bool:
+        """Whether it could be read in full; otherwise it may use more than `uses` says."""
+        return self._tree is not None
+
+    @property
+    def clocked(self) -> bool:
+        """Whether its value may change with the clock alone."""
+        pods = self._uses.get("pods", frozenset())
+        return bool(CLOCKED & self._uses.keys()) or pods is None or "age" in pods
 
     def evaluate(self, world: Mapping[str, Any]) -> bool | Unknown:
         """Return whether the expression holds in `world`, or why that cannot be said."""
@@ -121,17 +144,25 @@ class Expression:
 
     def _part(self, world: Mapping[str, Any]) -> dict[str, Any]:
         part: dict[str, Any] = {}
-        for name, fields in self._usage.fields.items():
+        for name, fields in self._uses.items():
             if name not in world:
                 continue
             value = world[name]
             if fields is None or name not in VARIABLES:
                 part[name] = value
             elif isinstance(value, list):
-                part[name] = [{key: row[key] for key in fields if key in row} for row in value]
+                rows = [{key: row[key] for key in fields if key in row} for row in value]
+                part[name] = _distinct(rows) if name in self._sets else rows
             else:
                 part[name] = {key: value[key] for key in fields if key in value}
         return part
+
+
+def _distinct(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each of the rows once: of hundreds of rollouts most are alike."""
+    if len(rows) < _MANY:
+        return rows
+    return list({repr(list(row.values())): row for row in rows}.values())
 
 
 def _syntax_error(text: str) -> ExpressionError:

@@ -29,6 +29,8 @@ class Usage:
     """Which fields of each variable are used; None: the variable as a whole."""
 
     fields: dict[str, set[str] | None] = field(default_factory=dict)
+    counted: set[str] = field(default_factory=set)
+    """List variables of which it matters how often an element is there."""
 
     def touch(self, variable: str) -> None:
         """Note that a variable is used, no field of it so far."""
@@ -44,6 +46,13 @@ class Usage:
         """Note that a variable is used as a value, with all its fields."""
         self.fields[variable] = None
 
+    def sets(self) -> frozenset[str]:
+        """Return the list variables of which only matters which elements there are: they stand in all() and exists() alone."""
+        lists = (name for name, word in VARIABLES.items() if word.type.startswith("list("))
+        return frozenset(
+            name for name in lists if name not in self.counted and self.fields.get(name) is not None
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
@@ -53,8 +62,10 @@ class _Typed:
     word: Word | None = None
 
 
+_VALUES: Final = "values"
 _BOOL: Final = _Typed("bool")
 _DYN: Final = _Typed("dyn")
+_QUANTIFIERS: Final = frozenset({"all", "exists"})
 _MACROS: Final = frozenset({"all", "exists", "exists_one", "existsOne", "filter", "map"})
 _RESULTS: Final = {
     "size": "int",
@@ -189,14 +200,17 @@ class _Inspector:
             )
         if word.type in OBJECTS or word.type.startswith("list("):
             self.usage.touch(node.name)
+            self.usage.counted.add(node.name)
             return _Typed(word.type, node.name)
         self.usage.whole(node.name)
         return _Typed(word.type, "", word)
 
     def _select(self, node: Select, scope: Mapping[str, _Typed]) -> _Typed:
-        operand = self._visit(node.operand, scope)
-        if isinstance(node.operand, Name) and node.operand.name == "values":
+        named = node.operand.name if isinstance(node.operand, Name) else ""
+        if named == _VALUES and named not in scope:
+            self.usage.add(_VALUES, node.field)
             return self._declared_value(node)
+        operand = self._visit(node.operand, scope)
         fields = OBJECTS.get(operand.type)
         if fields is not None:
             if operand.origin:
@@ -247,7 +261,10 @@ class _Inspector:
         return self._operator(node, scope)
 
     def _macro(self, node: Call, target: Node, scope: Mapping[str, _Typed]) -> _Typed:
+        counted = set(self.usage.counted)
         items = self._visit(target, scope)
+        if node.name in _QUANTIFIERS and isinstance(target, Name):
+            self.usage.counted = counted
         with_filter = node.name == "map" and len(node.args) == _MAP_WITH_FILTER
         first = node.args[0] if node.args else None
         if not isinstance(first, Name) or (len(node.args) != _MACRO_ARGS and not with_filter):

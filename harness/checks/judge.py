@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from harness.checks import builtin_steps, builtin_trace
 from harness.checks.builtin_settled import SettleWatch
 from harness.checks.deadlock import DeadlockWatch
+from harness.checks.paths import name_of
 from harness.checks.phases import PhaseLog
 from harness.checks.recorded import RecordReader
+from harness.checks.rollout_log import RolloutLog
 from harness.checks.state import State
 from harness.checks.statement import Statement
 from harness.checks.temporal import Evaluation
@@ -23,8 +25,8 @@ from harness.model.report import (
     EnvironmentFacts,
     ScenarioFacts,
 )
-from harness.model.resolved import Resolved
-from harness.model.timeline import Missing, Precondition, StepState
+from harness.model.resolved import Resolved, UpgradeStep
+from harness.model.timeline import Missing, ObjectSeen, Precondition, StepState
 
 if TYPE_CHECKING:
     from harness.checks.windows import Schedule
@@ -47,9 +49,11 @@ class _Replay:
 
     def __init__(self, timeline: Timeline, scenario: Resolved) -> None:
         kind = timeline.header.subject.rollout.kind
+        several = _several(timeline, kind)
         self.plan: Schedule = schedule(timeline, scenario)
         self.state = State(timeline.header)
-        self.phases = PhaseLog()
+        self.phases = PhaseLog(several=several)
+        self.log = RolloutLog(scenario, kind) if several else None
         self.records = RecordReader(scenario.record, self.plan)
         self.settled = SettleWatch(self.plan, kind)
         self.deadlocks = DeadlockWatch()
@@ -59,6 +63,7 @@ class _Replay:
             self.records,
             self.settled,
             self.deadlocks,
+            *([self.log] if self.log is not None else []),
             *self.checks,
         ]
         for index, observation in enumerate(timeline.observations[: self.plan.over + 1]):
@@ -66,9 +71,19 @@ class _Replay:
             for observer in observers:
                 observer.observe(index, observation, self.state)
         self.phases.finish(self.state)
+        if self.log is not None:
+            self.log.finish(self.state)
         self.deadlocks.finish(self.state)
         for check in self.checks:
             check.finish(self.state)
+
+
+def _several(timeline: Timeline, kind: str) -> bool:
+    """Return whether there is more than one rollout object in a recording."""
+    names = {
+        name_of(seen.object) for seen in timeline.of(ObjectSeen) if seen.object.get("kind") == kind
+    }
+    return len(names) > 1
 
 
 def judge(timeline: Timeline) -> DrillReport:
@@ -83,7 +98,16 @@ def judge(timeline: Timeline) -> DrillReport:
     nothing_left = builtin_trace.nothing_left(left)
     if nothing_left is not None:
         findings = (*findings, nothing_left)
-    result = verdict(Case(findings, frozenset(scenario.expect.fail), left, replay.phases, recorded))
+    result = verdict(
+        Case(
+            findings,
+            frozenset(scenario.expect.fail),
+            left,
+            replay.phases,
+            recorded,
+            replay.log,
+        )
+    )
     last = timeline.observations[-1].t if timeline.observations else 0.0
     return DrillReport(
         run_id=header.run_id,
@@ -96,7 +120,7 @@ def judge(timeline: Timeline) -> DrillReport:
         change_at=replay.state.change_at,
         change_step=scenario.change_step or "",
         scenario=_scenario(scenario),
-        environment=_environment(header),
+        environment=_environment(header, scenario),
         reproduce=header.reproduce,
         verdict=result,
         findings=findings,
@@ -107,6 +131,8 @@ def judge(timeline: Timeline) -> DrillReport:
         observations=len(timeline.observations),
         gaps=tuple(gap.text for gap in replay.plan.gaps),
         truncated=timeline.truncated,
+        rollouts=() if replay.log is None else replay.log.rows(),
+        upgrade_at=None if replay.log is None else replay.log.upgrade_at,
     )
 
 
@@ -127,7 +153,9 @@ def _findings(
     found = [
         *before,
         builtin_steps.steps_completed(timeline, scenario, replay.plan),
-        builtin_steps.ends_in(scenario, replay.plan, replay.phases),
+        builtin_steps.ends_in(scenario, replay.plan, replay.phases)
+        if replay.log is None
+        else builtin_steps.all_end_in(scenario, replay.plan, replay.log),
         *(check.finding() for check in replay.checks),
         replay.settled.finding() if scenario.settle else None,
         replay.records.finding(),
@@ -182,8 +210,14 @@ def _scenario(scenario: Resolved) -> ScenarioFacts:
     )
 
 
-def _environment(header: Header) -> EnvironmentFacts:
+def _environment(header: Header, scenario: Resolved) -> EnvironmentFacts:
     cluster, subject = header.cluster, header.subject
+    subjects = tuple(name or subject.name for name in scenario.subjects)
+    planes = tuple(
+        step.action.kubernetes
+        for step in scenario.steps
+        if isinstance(step.action, UpgradeStep) and step.action.kubernetes is not None
+    )
     return EnvironmentFacts(
         harness=header.harness,
         subject=subject.name,
@@ -196,6 +230,8 @@ def _environment(header: Header) -> EnvironmentFacts:
         simulated=cluster.simulated,
         seed=cluster.seed,
         exclusive=cluster.exclusive,
+        subjects=subjects if len(subjects) > 1 else (),
+        control_planes=(cluster.kubernetes, *planes) if planes else (),
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 AFTER: Final = "after"
 """Phase of the last row: the end of observation."""
+_USES: Final[dict[str, frozenset[str] | None]] = {"rollout": None, "pods": None}
 _TOGETHER: Final = 0.1
 """Seconds. Changes this close to a row's beginning belong to it: one act of a controller reaches us in several events."""
 
@@ -27,19 +28,25 @@ class PhaseLog:
     """Whether the rollout object was ever seen."""
     message: str = ""
     """What the rollout object said last."""
+    several: bool = False
+    """Whether there is more than one rollout object: then there is nothing to say about "the" phase, and there are no rows."""
     change_at: float | None = None
     over: float = 0.0
     _phases: list[tuple[float, str]] = field(default_factory=list)
-    _version: int = -1
+    _stamp: int = -1
 
     def observe(self, _index: int, observation: Observation, state: State) -> None:
         """Add a row if phase, weight or placement changed."""
         self.over = observation.t
         self.change_at = state.change_at
-        facts = state.facts()
-        if state.version == self._version:
+        if self.several:
+            self.seen = self.seen or bool(state.population)
             return
-        self._version = state.version
+        stamp = state.stamp(_USES)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        facts = state.world(uses=_USES)
         rollout = facts.get("rollout", {})
         exists = bool(rollout.get("exists"))
         phase = str(rollout.get("phase", ""))

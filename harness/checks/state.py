@@ -1,8 +1,8 @@
 """The state of a drill at one moment, folded from the observations up to it.
 
 The runner uses it live to evaluate a step's `until`; the judge uses it to replay a recording. Both therefore see the same.
-Order is kept within a kind but not across kinds: a pod may be seen before its ReplicaSet. Ownership and roles are therefore
-worked out when the world is read, never when an object arrives.
+Order is kept within a kind but not across kinds: a pod may be seen before its ReplicaSet. What an object's view depends on makes
+it worked out again when it arrives, and nothing else is: a drill may have hundreds of rollouts.
 """
 
 from __future__ import annotations
@@ -11,21 +11,33 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks import rollout as rollouts
 from harness.checks import surroundings, workloads
-from harness.checks.paths import dig, labels_of, name_of, owner_of
-from harness.checks.pods import guessed_app, pod_view
+from harness.checks.objects import POD, Objects, uid
+from harness.checks.paths import name_of
+from harness.checks.population import Population
+from harness.checks.section import Section
+from harness.checks.service_views import ServiceViews
+from harness.checks.vocabulary import VARIABLES
+from harness.checks.workload_views import WorkloadViews, revision
 from harness.model.resolved import Resolved
-from harness.model.timeline import ObjectSeen, StepState, WatchState
+from harness.model.timeline import ObjectSeen, Requests, StepState, SubjectState, WatchState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
+    from harness.checks.expression import Expression, Unknown
+    from harness.checks.section import View
     from harness.model.timeline import JSON, Header, Observation
 
-World = dict[str, Any]
-"""The variables of a check (shape: harness/checks/vocabulary.py)."""
+    Uses = Mapping[str, frozenset[str] | None]
+    """Variables with those of their fields that matter; None: all of them."""
 
-_MAX_OWNERS: Final = 5
-"""Longest chain of owners that is followed; a cycle in a broken recording must not hang the judge."""
+World = dict[str, Any]
+"""The variables of a check (shape: harness/checks/vocabulary.py), all or those that were asked for."""
+
+_LISTS: Final = frozenset(name for name, word in VARIABLES.items() if word.type[:5] == "list(")
+_ONE: Final = "one"
+"""Key of the only view of a section that has one."""
+_GONE: Final = frozenset({"stopped", "killed", "exited"})
 
 
 class State:
@@ -37,125 +49,197 @@ class State:
         self.t = 0.0
         self.step = ""
         self.change_at: float | None = None
-        self.version = 0
-        """Grows whenever anything but the clock changed in the world."""
-        self._objects: dict[str, dict[str, JSON]] = {}
+        self.population = Population(self.kind)
+        self._objects = Objects(self.kind.kind)
+        self._views = WorkloadViews(self._objects, self._workload_changed)
+        self._services = ServiceViews(self._objects, self.kind.primary_suffix)
+        self._nodes = Section()
+        self._rollout, self._primary, self._target = Section(), Section(), Section()
+        self._subject = Section()
+        self._subject.put(_ONE, {"name": header.subject.name, "starts": 0})
+        self._rollout.put(_ONE, dict(rollouts.ABSENT))
+        self._main = ""
+        """Name of the rollout object that is meant by `rollout`, `primary` and `target`."""
+        self._name_main()
         self._synced: set[str] = set()
         self._seen: set[str] = set()
+        self._unknown = self._not_known_yet()
         self._born: dict[str, float] = {}
-        self._owners: dict[tuple[str, str], tuple[str, str]] = {}
-        self._refused: dict[tuple[str, str], str] = {}
-        self._target = ""
-        self._apex = ""
-        self._names = 0
-        """Grows whenever a pod's owner or role may have changed, though the pod did not."""
-        self._pod_views: dict[str, tuple[JSON, int, dict[str, Any]]] = {}
-        self._stale = True
-        self._facts: World = {}
-        self._world: World = {}
-        self._world_key: tuple[float, int, float | None] = (-1.0, -1, None)
+        self._marks = 0
+        """Grows when another kind becomes known, and with each step."""
+        self._evaluated: dict[Expression, tuple[int, bool | Unknown]] = {}
 
     # ---- folding
 
     def apply(self, observation: Observation) -> None:
         """Take an observation into account. They must come in the order in which they were recorded."""
         self.t = observation.t
-        if isinstance(observation, ObjectSeen):
-            self._apply_object(observation)
-        elif isinstance(observation, WatchState):
-            if observation.kind not in self._synced:
-                self._synced.add(observation.kind)
-                self._stale = True
-        elif isinstance(observation, StepState):
-            self._apply_step(observation)
+        match observation:
+            case ObjectSeen():
+                self._apply_object(observation)
+            case WatchState():
+                self._know(self._synced, observation.kind)
+            case StepState():
+                self._apply_step(observation)
+            case SubjectState():
+                self._apply_subject(observation)
+            case Requests():
+                self.population.requests(observation)
 
     def _apply_object(self, seen: ObjectSeen) -> None:
         obj = seen.object
         kind, name = str(obj.get("kind", "")), name_of(obj)
-        store = self._objects.setdefault(kind, {})
-        self._seen.add(kind)
+        self._know(self._seen, kind)
         if kind == "Event":
             self._apply_event(obj)
             return
-        if seen.change == "DELETED":
-            known = store.get(name)
-            # A late word about an earlier object of that name must not remove its successor.
-            if known is not None and _uid(known) == _uid(obj):
-                del store[name]
-        else:
-            if kind == "Pod" and (name not in store or _uid(store[name]) != _uid(obj)):
-                self._born[name] = seen.t
-            store[name] = obj
-            owner = owner_of(obj)
-            if owner is not None and self._owners.get((kind, name)) != owner:
-                self._owners[kind, name] = owner
-                # A pod owns nothing, so its own owner is nobody else's news.
-                self._names += kind != "Pod"
-        if kind == self.kind.kind:
-            self._name_roles()
-        self._stale = True
-
-    def _name_roles(self) -> None:
-        """Take the names that the rollout object refers to; they outlive it: after its deletion the primary is still that."""
-        rollout = self.rollout
-        if rollout is None:
+        moved = self._take(seen, kind)
+        if moved is None:
             return
-        names = rollouts.target_name(rollout, self.kind), rollouts.apex_name(rollout, self.kind)
-        if names != (self._target, self._apex):
-            self._target, self._apex = names
-            self._names += 1
+        deleted = seen.change == "DELETED"
+        if kind == self.kind.kind:
+            self._apply_rollout(name, obj, deleted=deleted)
+        if kind == POD or kind in workloads.KINDS:
+            if deleted:
+                self._views.gone(kind, name)
+            else:
+                self._views.see(kind, obj, moved=moved)
+        if kind in workloads.KINDS:
+            self._services.workload(name)
+        elif kind == "Service":
+            self._services.see(name)
+        elif kind == "Node":
+            self._apply_node(name, obj, deleted=deleted)
+
+    def _take(self, seen: ObjectSeen, kind: str) -> bool | None:
+        """Put or remove an object; return whether it belongs to somebody else than before, None if it was old news."""
+        if seen.change == "DELETED":
+            return False if self._objects.drop(kind, seen.object) else None
+        name = name_of(seen.object)
+        known = self._objects.get(kind, name)
+        if kind == POD and (known is None or uid(known) != uid(seen.object)):
+            self._born[name] = seen.t
+        return self._objects.put(kind, seen.object)
+
+    def _apply_node(self, name: str, node: JSON, *, deleted: bool) -> None:
+        if deleted:
+            self._nodes.drop(name)
+        else:
+            self._nodes.put(name, surroundings.node_view(node))
+
+    def _apply_rollout(self, name: str, obj: JSON, *, deleted: bool) -> None:
+        if deleted:
+            self.population.gone(name)
+        else:
+            before = self.population.names(name)
+            self.population.see(obj)
+            self._name_roles(name, before, obj)
+        raw = self.rollout
+        if raw is None:
+            # The names that it referred to outlive it: after its deletion the primary is still that.
+            self._rollout.put(_ONE, dict(rollouts.ABSENT))
+            return
+        self._rollout.put(_ONE, rollouts.rollout_view(raw, self.kind))
+        if name_of(raw) != self._main or name == self._main:
+            self._main = name_of(raw)
+            self._name_main()
+
+    def _name_roles(self, name: str, before: tuple[str, str] | None, obj: JSON) -> None:
+        names = self.population.names(name)
+        if names is None:
+            return
+        target, primary = names
+        if before is not None and before != names:
+            for workload in before:
+                self._views.role(workload, "")
+        self._services.rollout(name, target, primary, rollouts.apex_name(obj, self.kind))
+        if before != names:
+            for workload, role in ((target, "target"), (primary, "primary")):
+                self._views.role(workload, role)
+                self._workload_changed(workload, self._views.get(workload))
+
+    def _name_main(self) -> None:
+        for section, name in ((self._target, self.target_name), (self._primary, self.primary_name)):
+            section.put(_ONE, workloads.single(self._views.get(name), name))
+
+    def _workload_changed(self, name: str, view: View | None) -> None:
+        if self._main and name == self.target_name:
+            self._target.put(_ONE, workloads.single(view, name))
+        if self._main and name == self.primary_name:
+            self._primary.put(_ONE, workloads.single(view, name))
+        found = self._objects.workload(name)
+        if view is not None and found is not None:
+            self.population.workload(name, view.get("hash", ""), revision(found[1]))
 
     def _apply_event(self, event: JSON) -> None:
         if event.get("reason") != "FailedCreate":
             return
         about = event.get("involvedObject") or event.get("regarding") or {}
-        key = str(about.get("kind", "")), str(about.get("name", ""))
+        kind, name = str(about.get("kind", "")), str(about.get("name", ""))
         # Deployments say it in a condition, which also goes away again; only the other kinds need their events.
-        if key[0] in {"DaemonSet", "StatefulSet"}:
-            self._refused[key] = str(event.get("message") or event.get("note") or "FailedCreate")
-            self._stale = True
+        if kind in {"DaemonSet", "StatefulSet"}:
+            message = str(event.get("message") or event.get("note") or "FailedCreate")
+            self._views.refuse(kind, name, message)
 
     def _apply_step(self, state: StepState) -> None:
         if state.state == "started" and self.step != state.step:
             self.step = state.step
-            self.version += 1
-        changes = state.step == self.scenario.change_step
-        if state.state == "acted" and changes and self.change_at is None:
+            self._marks += 1
+        if state.step != self.scenario.change_step:
+            return
+        if state.state == "started":
+            # Of many targets some are taken up before the last of them is changed.
+            self.population.changed()
+        if state.state == "acted" and self.change_at is None:
             self.change_at = state.t
+
+    def _apply_subject(self, state: SubjectState) -> None:
+        known = self._subject.get(_ONE) or {}
+        if state.state == "looked":
+            self.population.looked(state.detail.split(" ", 1)[0])
+        elif state.state == "started":
+            self.population.restarted()
+            name = state.detail.split(" ", 1)[0] or known["name"]
+            view = {"name": name, "starts": known["starts"] + 1, "running": True}
+            self._subject.put(_ONE, view)
+        elif state.state in _GONE:
+            self._subject.put(_ONE, {**known, "running": False})
 
     # ---- reading
 
     @property
     def rollout(self) -> JSON | None:
         """The rollout object: the one that was seen first, should there be several."""
-        return next(iter(self._objects.get(self.kind.kind, {}).values()), None)
+        return next(iter(self._objects.of(self.kind.kind).values()), None)
 
     @property
     def target_name(self) -> str:
         """Name of the workload under promotion; empty until a rollout object was seen."""
-        return self._target
+        return (self.population.names(self._main) or ("", ""))[0]
 
     @property
     def primary_name(self) -> str:
         """Name of the workload that serves; empty until a rollout object was seen."""
-        return f"{self._target}{self.kind.primary_suffix}" if self._target else ""
+        return (self.population.names(self._main) or ("", ""))[1]
 
     @property
     def pods_seen(self) -> bool:
         """Whether any pod was ever seen."""
-        return "Pod" in self._seen
+        return POD in self._seen
+
+    @property
+    def stuck(self) -> Mapping[str, View]:
+        """Views of the pods that the scheduler finds no node for, by name."""
+        return self._views.stuck
 
     def get(self, kind: str, name: str) -> JSON | None:
         """Return a raw object, if it exists at this moment."""
-        return self._objects.get(kind, {}).get(name)
+        return self._objects.get(kind, name)
 
     def workload(self, name: str) -> JSON | None:
         """Return the raw workload of that name, whatever its kind."""
-        for kind in workloads.KINDS:
-            found = self.get(kind, name)
-            if found is not None and workloads.is_top(found):
-                return found
-        return None
+        found = self._objects.workload(name)
+        return None if found is None else found[1]
 
     def since_change(self, t: float | None = None) -> float | None:
         """Return the seconds since the change, None where there is none yet."""
@@ -164,132 +248,102 @@ class State:
             return None
         return moment - self.change_at
 
-    def facts(self) -> World:
-        """Return the part of the world that does not depend on the clock; shared and cached, not to be changed."""
-        if self._stale:
-            facts = self._build()
-            if facts != self._facts:
-                self._facts = facts
-                self.version += 1
-            self._stale = False
-        return self._facts
+    @property
+    def version(self) -> int:
+        """A number that grows whenever anything but the clock changed in the world."""
+        return self.stamp(dict.fromkeys(VARIABLES))
 
-    def world(self, t: float | None = None) -> World:
+    def stamp(self, uses: Uses) -> int:
+        """Return a number that is the same only as long as nothing of what is used has changed, but for the clock."""
+        return self._marks + sum(
+            section.stamp(fields)
+            for name, fields in uses.items()
+            if (section := self._section(name)) is not None
+        )
+
+    def facts(self) -> World:
+        """Return the part of the world that does not depend on the clock. What is in it is shared, not to be changed."""
+        return self._known(dict.fromkeys(VARIABLES))
+
+    def world(self, t: float | None = None, uses: Uses | None = None) -> World:
         """Return the variables that a check sees, now or, with nothing else changed, at a later moment `t`.
 
         What cannot be known yet is absent: before a watch's first list there is no `pods`, rather than an empty list. Seconds
-        are counted from the timeline's time zero. The result is shared and cached, not to be changed.
+        are counted from the timeline's time zero. With `uses`, only those variables. What is in it is shared, not to be changed.
         """
         moment = float(self.t if t is None else t)
-        facts = self.facts()
-        key = moment, self.version, self.change_at
-        if key != self._world_key:
-            self._world_key = key
-            self._world = self._clocked(facts, moment)
-        return self._world
-
-    def _clocked(self, facts: World, moment: float) -> World:
+        wanted = dict.fromkeys(VARIABLES) if uses is None else uses
+        world = self._known(wanted)
+        if "pods" in world and (wanted["pods"] is None or "age" in wanted["pods"]):
+            world["pods"] = [{**p, "age": moment - self._born[p["name"]]} for p in world["pods"]]
         since = self.since_change(moment)
-        world: World = {
-            **facts,
+        clock = {
             "t": moment,
             "since_change": -1.0 if since is None else since,
             "step": self.step,
             "values": dict(self.scenario.values),
         }
-        if "pods" in world:
-            world["pods"] = [{**p, "age": moment - self._born[p["name"]]} for p in world["pods"]]
-        return world
+        return {**world, **{name: value for name, value in clock.items() if name in wanted}}
 
-    def _knows(self, *kinds: str) -> bool:
-        return any(kind in self._synced or kind in self._seen for kind in kinds)
+    def evaluate(self, expression: Expression) -> bool | Unknown:
+        """Return what an expression says now; asked again, it is evaluated only if something that it uses has changed."""
+        stamp = self.stamp(expression.uses)
+        known = self._evaluated.get(expression)
+        if known is None or known[0] != stamp or expression.clocked:
+            known = stamp, expression.evaluate(self.world(uses=expression.uses))
+            self._evaluated[expression] = known
+        return known[1]
 
-    def _build(self) -> World:
-        facts: World = {}
-        if self._knows(self.kind.kind):
-            raw = self.rollout
-            view = dict(rollouts.ABSENT) if raw is None else rollouts.rollout_view(raw, self.kind)
-            facts["rollout"] = facts["canary"] = view
-        if self._knows("Pod"):
-            facts["pods"] = list(self._pods())
-            if self._knows("Deployment", "DaemonSet"):
-                self._build_workloads(facts)
-        if self._knows("Service"):
-            roles, labels = self._service_roles(), self._template_labels()
-            found = self._objects.get("Service", {}).values()
-            facts["services"] = [surroundings.service_view(s, roles, labels) for s in found]
-        if self._knows("Node"):
-            nodes = self._objects.get("Node", {}).values()
-            facts["nodes"] = [surroundings.node_view(node) for node in nodes]
-        return facts
+    def _known(self, wanted: Uses) -> World:
+        known: World = {}
+        for name in wanted:
+            section = self._section(name)
+            if section is not None and name not in self._unknown:
+                many = name in _LISTS
+                known[name] = section.rows if many else section.get(_ONE)
+        return known
 
-    def _pods(self) -> Iterator[dict[str, Any]]:
-        for name, pod in self._objects.get("Pod", {}).items():
-            cached = self._pod_views.get(name)
-            if cached is None or cached[0] is not pod or cached[1] != self._names:
-                app = self._app(pod)
-                cached = (pod, self._names, pod_view(pod, app, self._role(app)))
-                self._pod_views[name] = cached
-            yield cached[2]
+    def _section(self, name: str) -> Section | None:
+        match name:
+            case "rollout" | "canary":
+                return self._rollout
+            case "rollouts":
+                return self.population.section
+            case "primary":
+                return self._primary
+            case "target":
+                return self._target
+            case "pods":
+                return self._views.pods
+            case "workloads":
+                return self._views.workloads
+            case "services":
+                return self._services.section
+            case "nodes":
+                return self._nodes
+            case "subject":
+                return self._subject
+        return None
 
-    def _build_workloads(self, facts: World) -> None:
-        owned: dict[str, list[dict[str, Any]]] = {}
-        for pod in facts["pods"]:
-            owned.setdefault(pod["app"], []).append(pod)
-        sets: dict[str, list[JSON]] = {}
-        for replica_set in self._objects.get("ReplicaSet", {}).values():
-            owner = owner_of(replica_set)
-            if owner is not None:
-                sets.setdefault(owner[1], []).append(replica_set)
-        views: dict[str, dict[str, Any]] = {}
-        for kind in workloads.KINDS:
-            for name, obj in self._objects.get(kind, {}).items():
-                if workloads.is_top(obj) and name not in views:
-                    views[name] = workloads.workload_view(
-                        obj,
-                        self._role(name),
-                        owned.get(name, ()),
-                        sets.get(name, ()),
-                        self._refused.get((kind, name), ""),
-                    )
-        facts["workloads"] = [workloads.listed(view) for view in views.values()]
-        if self._knows(self.kind.kind):
-            for role, name in (("primary", self.primary_name), ("target", self._target)):
-                facts[role] = workloads.single(views.get(name), name)
+    def _know(self, among: set[str], kind: str) -> None:
+        if kind not in among:
+            among.add(kind)
+            self._marks += 1
+            self._unknown = self._not_known_yet()
 
-    def _app(self, pod: JSON) -> str:
-        owner = owner_of(pod)
-        if owner is None or owner not in self._owners:
-            return guessed_app(pod)
-        for _ in range(_MAX_OWNERS):
-            above = self._owners.get(owner)
-            if above is None or above[0] == self.kind.kind:
-                break
-            owner = above
-        return owner[1]
-
-    def _role(self, app: str) -> str:
-        if not self._target:
-            return "other"
-        return {self.primary_name: "primary", self._target: "target"}.get(app, "other")
-
-    def _service_roles(self) -> dict[str, str]:
-        if not self._apex:
-            return {}
-        return {
-            self._apex: "apex",
-            f"{self._apex}{self.kind.primary_suffix}": "primary",
-            f"{self._apex}-canary": "target",
+    def _not_known_yet(self) -> frozenset[str]:
+        """Return the variables that nothing can be said of, since the kinds that they are made from were never listed."""
+        known = self._synced | self._seen
+        needs = {
+            "pods": ({POD},),
+            "workloads": ({POD}, {"Deployment", "DaemonSet"}),
+            "services": ({"Service"},),
+            "nodes": ({"Node"},),
+            **dict.fromkeys(("rollout", "canary", "rollouts"), ({self.kind.kind},)),
+            **dict.fromkeys(
+                ("primary", "target"), ({POD}, {"Deployment", "DaemonSet"}, {self.kind.kind})
+            ),
         }
-
-    def _template_labels(self) -> dict[str, dict[str, str]]:
-        found = {"primary": self.workload(self.primary_name), "target": self.workload(self._target)}
-        return {
-            role: labels_of(dig(obj, "spec.template", {}))
-            for role, obj in found.items()
-            if obj is not None
-        }
-
-
-def _uid(obj: JSON) -> str:
-    return str(dig(obj, "metadata.uid", ""))
+        return frozenset(
+            name for name, kinds in needs.items() if not all(known & any_of for any_of in kinds)
+        )

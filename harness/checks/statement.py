@@ -7,20 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks.expression import Expression, ExpressionError, Unknown
-from harness.checks.fields import inspect
-from harness.checks.syntax import NotRead, parse
-from harness.checks.vocabulary import VARIABLES
+from harness.checks.vocabulary import CLOCKED, VARIABLES
 
 if TYPE_CHECKING:
     from harness.checks.state import World
     from harness.model.resolved import Check
 
-LISTS: Final = ("pods", "workloads", "nodes", "services")
+LISTS: Final = ("rollouts", "pods", "workloads", "nodes", "services")
 """Variables whose elements can be told apart as witnesses."""
-SCALARS: Final = ("rollout", "canary", "primary", "target", "values")
+SCALARS: Final = ("rollout", "canary", "primary", "target", "subject", "values")
 """Variables whose single fields are shown as evidence."""
 
-_STRUCTURED: Final = frozenset({*LISTS, *SCALARS})
 _POD_KINDS: Final = frozenset({"Pod", "ReplicaSet"})
 _WORKLOAD_KINDS: Final = frozenset({"Pod", "ReplicaSet", "Deployment", "DaemonSet", "StatefulSet"})
 _KINDS: Final[dict[str, frozenset[str]]] = {
@@ -32,6 +29,12 @@ _KINDS: Final[dict[str, frozenset[str]]] = {
     "nodes": frozenset({"Node"}),
 }
 _OF_PODS: Final = frozenset({"pods", "primary", "target", "workloads"})
+_OF_WORKLOADS: Final = frozenset(
+    f"{role}_{what}" for role in ("target", "primary") for what in ("hash", "revision", "rolls")
+)
+"""Fields of an entry of `rollouts` that come from its workloads."""
+_OF_WITNESS: Final = frozenset({"name", "phase"})
+"""Fields that a rollout among the witnesses is described by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,14 @@ class Statement:
             expression = Expression.compile(check.expression)
         except ExpressionError as error:
             return cls(check, None, {}, frozenset(), problem=str(error))
-        uses = _uses(check.expression)
+        uses = _uses(expression)
         kinds: set[str] = set()
         for name in uses:
             kinds |= _KINDS.get(name, frozenset())
-        if {"rollout", "canary", "primary", "target", "pods", "services"} & uses.keys():
+        if {"rollout", "canary", "rollouts", *_OF_PODS, "services"} & uses.keys():
             kinds.add(rollout_kind)
+        if "rollouts" in uses and not _OF_WORKLOADS.isdisjoint(uses["rollouts"] or _OF_WORKLOADS):
+            kinds |= _WORKLOAD_KINDS - _POD_KINDS | {"ReplicaSet"}
         return cls(check, expression, uses, frozenset(kinds), _clocked(uses))
 
     @property
@@ -74,18 +79,16 @@ class Statement:
         """Whether it says something about pods, which is empty talk where there never was one."""
         return bool(_OF_PODS & self.uses.keys())
 
-    def part(self, world: World) -> World:
-        """Return the part of a world that it looks at; where that is the same, so is its value."""
-        part: World = {}
-        for name, fields in self.uses.items():
-            value = world.get(name)
-            if fields is None or value is None or name not in _STRUCTURED:
-                part[name] = value
-            elif name in LISTS:
-                part[name] = [[row.get(key) for key in fields] for row in value]
-            else:
-                part[name] = [value.get(key) for key in fields]
-        return part
+    @property
+    def described(self) -> dict[str, frozenset[str] | None]:
+        """What it looks at, and what its witnesses are described by."""
+        found: dict[str, frozenset[str] | None] = {**self.uses, **dict.fromkeys(self.lists)}
+        rollouts = self.uses.get("rollouts")
+        if rollouts is not None:
+            found["rollouts"] = rollouts | _OF_WITNESS
+        if {"primary", "target"} & self.uses.keys():
+            found["pods"] = None
+        return found
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -113,26 +116,26 @@ class Statement:
                 continue
             value = world.get(name, {})
             fields = sorted(value) if self.uses[name] is None else sorted(self.uses[name] or ())
-            shown += [f"{name}.{key} = {_short(value[key])}" for key in fields if key in value]
+            shown += [
+                f"{name}.{key} = {_short(value[key])}"
+                for key in fields
+                if key in value and not isinstance(value[key], dict | list)
+            ]
         return shown
 
 
 def _clocked(uses: dict[str, frozenset[str] | None]) -> bool:
-    if {"t", "since_change", "step"} & uses.keys():
+    if CLOCKED & uses.keys():
         return True
     fields = uses.get("pods", frozenset())
     return fields is None or "age" in fields
 
 
-def _uses(text: str) -> dict[str, frozenset[str] | None]:
-    try:
-        usage = inspect(parse(text))[1]
-    except NotRead:
-        # The small parser reads less than CEL is; any mention of a variable then counts as a use of all of it.
-        return {name: None for name in VARIABLES if re.search(rf"\b{name}\b", text)}
-    return {
-        name: None if fields is None else frozenset(fields) for name, fields in usage.fields.items()
-    }
+def _uses(expression: Expression) -> dict[str, frozenset[str] | None]:
+    if expression.read:
+        return expression.uses
+    # The small parser reads less than CEL is; any mention of a variable then counts as a use of all of it.
+    return {name: None for name in VARIABLES if re.search(rf"\b{name}\b", expression.text)}
 
 
 def _short(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.checks.paths import condition, dig, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from harness.model.timeline import JSON
 
@@ -15,26 +15,25 @@ _KEEPS_OUT: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 def service_view(
-    service: JSON, roles: Mapping[str, str], labels: Mapping[str, Mapping[str, str]]
+    service: JSON, role: str, templates: Sequence[tuple[str, Mapping[str, str]]]
 ) -> dict[str, Any]:
     """Return a Service as checks see it.
 
     Args:
         service: The raw object.
-        roles: Service name -> `apex`, `primary` or `target`.
-        labels: `primary` and `target` -> labels of their pod templates, as far as the workloads exist.
+        role: `apex`, `primary`, `target` or `other`.
+        templates: `primary` and `target`, each with the labels of its pod template, as far as the workloads exist.
     """
-    name = name_of(service)
     raw = dig(service, "spec.selector", {})
     selector = {str(key): str(value) for key, value in raw.items()}
-    selected = [
-        role
-        for role, have in labels.items()
+    selected = {
+        whose
+        for whose, have in templates
         if selector and all(have.get(key) == value for key, value in selector.items())
-    ]
+    }
     return {
-        "name": name,
-        "role": roles.get(name, "other"),
+        "name": name_of(service),
+        "role": role,
         "selector": selector,
         "selects": "both" if len(selected) > 1 else "".join(selected) or "none",
     }

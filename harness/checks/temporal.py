@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.checks.expression import Unknown
-from harness.checks.witness import Follower
+from harness.checks.witness import ROLLOUT, Follower, alone, few
 from harness.model.clock import moment, moment_of, span
 from harness.model.outcome import Outcome
 from harness.model.report import Finding, Witness
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.checks.state import State, World
     from harness.checks.statement import Statement
     from harness.checks.windows import Schedule, Window
+    from harness.checks.witness import Key
     from harness.model.timeline import Observation
 
 _SHOWN = 3
@@ -42,11 +43,15 @@ class Evaluation:
     witnesses: list[Witness] = field(default_factory=list)
     runs: int = 0
     """Violations seen."""
-    extra: int = 0
+    extra: set[Key] = field(default_factory=set)
+    """Witnesses beyond those that were followed."""
+    total: int = 0
+    """Rollouts that there were."""
     pods_seen: bool = False
     _value: bool | Unknown | None = None
-    _version: int = -1
-    _part: World = field(default_factory=dict)
+    _stamp: int = -1
+    _seen_by: int = -1
+    """The stamp of what its witnesses are described by."""
     _run: float | None = None
     _follower: Follower | None = None
     _change_at: float | None = None
@@ -85,24 +90,29 @@ class Evaluation:
         )
 
     def _look(self, t: float, state: State) -> World | None:
-        """Evaluate, unless nothing that matters has changed; return the world if it was read."""
-        state.facts()
-        same = self._value is not None and state.version == self._version
-        if same and not self.statement.clocked:
+        """Evaluate, unless nothing that matters has changed; return the world if its witnesses may look different in it."""
+        statement = self.statement
+        if self.true_at is not None:
+            return None  # it was true once, which is all that `eventually` asks for
+        stamp = state.stamp(statement.uses)
+        if self._value is None or stamp != self._stamp or statement.clocked:
+            self._stamp = stamp
+            self._evaluate(t, state.world(t, statement.uses))
+        if self._value is not True or statement.check.kind == "eventually":
             return None
-        self._version = state.version
-        world = state.world(t)
+        seen_by = state.stamp(statement.described)
+        if self._run is not None and seen_by == self._seen_by and not statement.clocked:
+            return None
+        self._seen_by = seen_by
+        return state.world(t, statement.described)
+
+    def _evaluate(self, t: float, world: World) -> None:
         self._last = world
-        part = self.statement.part(world)
-        if self._value is not None and part == self._part:
-            return world
-        self._part = part
         eventually = self.statement.check.kind == "eventually"
         value = self.statement.evaluate(world) if eventually else self.statement.bad(world)
         self._value = value
         if isinstance(value, Unknown) and not self.unknown:
             self.unknown = f"{value.reason} at {moment(t)}"
-        return world
 
     def _advance(self, t: float, world: World | None) -> None:
         """Go on with the run of moments in which the value is true, begin one, or end it.
@@ -116,7 +126,6 @@ class Evaluation:
             self._run = t
             if self.statement.check.kind != "eventually":
                 self._follower = Follower(self.statement, self._change_at)
-                world = world or self._last
         if self._follower is not None and world is not None:
             self._follower.look(t, world)
         # For `eventually` a run may be long enough before it ends.
@@ -141,7 +150,8 @@ class Evaluation:
             if self._follower is not None:
                 self._follower.end(ended)
                 self.witnesses += self._follower.witnesses()
-                self.extra += len(self._follower.extra)
+                self.extra |= self._follower.extra
+                self.total = max(self.total, self._follower.total)
         self.longest = max(self.longest, lasted)
         self._run = None
         self._follower = None
@@ -154,6 +164,8 @@ class Evaluation:
         self.witnesses.sort(key=lambda witness: (witness.until is not None, witness.since))
         outcome, evidence = self._judge()
         check = self.statement.check
+        if outcome is Outcome.FAIL and check.otherwise is Outcome.UNKNOWN:
+            outcome, evidence = Outcome.UNKNOWN, f"not shown: {evidence}"
         return Finding(
             id=check.id,
             title=check.title or check.id,
@@ -188,11 +200,18 @@ class Evaluation:
             return Outcome.PASS, f"{told}, held for {span(held)}" if held else told
         if missed:
             return Outcome.UNKNOWN, missed
-        values = ", ".join(self.statement.scalars(self._last))
         told = f"never true in {self._seen()}"
         if self.longest:
             told = f"true for {span(self.longest)} at most in {self._seen()}"
-        return Outcome.FAIL, f"{told}; at the end {values}" if values else told
+        values = [*self.statement.scalars(self._last), self._not_so()]
+        at_the_end = ", ".join(value for value in values if value)
+        return Outcome.FAIL, f"{told}; at the end {at_the_end}" if at_the_end else told
+
+    def _not_so(self) -> str:
+        """Return for which rollouts an `eventually` does not hold in the end; empty if that is no matter of single ones."""
+        names = alone(self.statement, self._last)
+        total = len(self._last.get("rollouts", ()))
+        return f"not so for {few(names, total)}" if names else ""
 
     def _seen(self) -> str:
         noun = "observation" if self.count == 1 else "observations"
@@ -217,7 +236,11 @@ class Evaluation:
 
     def _violation(self) -> str:
         shown = "; ".join(witness.text for witness in self.witnesses[:_SHOWN])
-        more = len(self.witnesses) + self.extra - _SHOWN
+        others = {item.object for item in self.witnesses}
+        more = len(self.witnesses) + len(self.extra) - _SHOWN
         if more > 0:
             shown += f"; and {more} more"
+        if self.total > 1 and all(name.startswith(ROLLOUT) for name in others):
+            names = others | {f"{ROLLOUT}{name}" for _, name in self.extra}
+            shown = f"{len(names)} of {self.total} rollouts: {shown}"
         return shown

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from harness.checks import builtin_steps, rollout
 from harness.checks.builtin_trace import NOTHING_LEFT
+from harness.checks.witness import ROLLOUT
 from harness.model.clock import moment_of, span
 from harness.model.outcome import ExitCode, Outcome, worst
 from harness.model.report import Verdict
 
 if TYPE_CHECKING:
     from harness.checks.phases import PhaseLog
+    from harness.checks.rollout_log import RolloutLog
     from harness.model.report import Finding, Left, Recorded
 
 _SHOWN: Final = 3
@@ -27,6 +29,8 @@ class Case:
     left: Left
     phases: PhaseLog
     recorded: tuple[Recorded, ...]
+    log: RolloutLog | None = None
+    """Where there is more than one rollout."""
 
     @property
     def judged(self) -> tuple[Finding, ...]:
@@ -63,11 +67,7 @@ def verdict(case: Case) -> Verdict:
         and bool(others)
         and all(outcome is Outcome.PASS for outcome in others)
     )
-    phase, since = case.phases.final
-    took = None
-    change = case.phases.change_at
-    if change is not None and phase in rollout.ENDED and since >= change:
-        took = since - change
+    phase, took = _final(case)
     return Verdict(
         outcome=worst(f.outcome for f in case.judged),
         as_expected=as_expected,
@@ -77,6 +77,18 @@ def verdict(case: Case) -> Verdict:
         final_phase=phase,
         took=took,
     )
+
+
+def _final(case: Case) -> tuple[str, float | None]:
+    """Return the final phase (of several rollouts the one that all have), and the seconds from the change to it."""
+    if case.log is not None:
+        finals = list(case.log.finals())
+        return finals[0] if len(finals) == 1 else "", case.log.took
+    phase, since = case.phases.final
+    change = case.phases.change_at
+    if change is not None and phase in rollout.ENDED and since >= change:
+        return phase, since - change
+    return phase, None
 
 
 def _exit_code(case: Case, *, as_expected: bool) -> ExitCode:
@@ -151,6 +163,8 @@ def _clean(case: Case) -> str:
 
 
 def _ending(case: Case) -> str:
+    if case.log is not None:
+        return _endings(case.log)
     phase, since = case.phases.final
     change = case.phases.change_at
     if not case.phases.seen:
@@ -158,6 +172,20 @@ def _ending(case: Case) -> str:
     if phase in rollout.ENDED and change is not None and since >= change:
         return f"the promotion {phase} {span(since - change)} after the change"
     return f"the rollout was in phase {phase or '(none)'} since {moment_of(since, change)}"
+
+
+def _endings(log: RolloutLog) -> str:
+    """Return how several rollouts ended, e.g. `all 100 rollouts Succeeded, the last one 12.3 s after the change`."""
+    finals = log.finals()
+    if len(finals) == 1:
+        phase = next(iter(finals))
+        text = f"all {len(log.names)} rollouts ended in {phase}"
+    else:
+        counts = ", ".join(f"{count} in {phase}" for phase, count in finals.items())
+        text = f"of {len(log.names)} rollouts ended {counts}"
+    if log.took is None:
+        return text
+    return f"{text}, the last one {span(log.took)} after the change"
 
 
 def _each(findings: list[Finding], verb: str = "") -> str:
@@ -171,6 +199,9 @@ def _brief(finding: Finding) -> str:
     text = finding.evidence
     if finding.witnesses:
         first = finding.witnesses[0]
+        head, _, rest = finding.evidence.partition(f": {ROLLOUT}")
+        if rest:  # several rollouts: how many matters more than what any one of them was like
+            return f"{head}, the first {first.text.removeprefix(ROLLOUT).rstrip('.')}"
         text = first.text.replace(first.message, first.message.split(". ", 1)[0])
         more = len(finding.witnesses) - 1
         text = f"{text.rstrip('.')}; and {more} more" if more else text

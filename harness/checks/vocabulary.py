@@ -44,23 +44,71 @@ _WORKLOAD: Final[dict[str, Word]] = {
     "observed": Word("int", "status.observedGeneration.", 3),
 }
 
+_ROLLOUT: Final[dict[str, Word]] = {
+    "exists": Word("bool", "Whether the rollout object exists.", example=True),
+    "name": Word("string", "Its name.", "web"),
+    "phase": Word("string", "Its phase, in the common words.", "Progressing", ("", *PHASES)),
+    "ended": Word("bool", "Whether the phase is Succeeded or Failed.", example=False),
+    "weight": Word("int", "Share of the traffic that the new revision gets, in percent.", 0),
+    "iterations": Word("int", "Iterations of the analysis that are done.", 1),
+    "failed_checks": Word("int", "Failed checks of the analysis so far.", 0),
+    "promoted": Word(
+        "string",
+        "Status of its Promoted condition.",
+        "Unknown",
+        ("True", "False", "Unknown", ""),
+    ),
+    "reason": Word("string", "Reason of that condition.", "Progressing"),
+    "message": Word("string", "Message of that condition.", "new revision detected"),
+}
+
 OBJECTS: Final[dict[str, dict[str, Word]]] = {
-    "rollout": {
-        "exists": Word("bool", "Whether the rollout object exists.", example=True),
-        "name": Word("string", "Its name.", "web"),
-        "phase": Word("string", "Its phase, in the common words.", "Progressing", ("", *PHASES)),
-        "ended": Word("bool", "Whether the phase is Succeeded or Failed.", example=False),
-        "weight": Word("int", "Share of the traffic that the new revision gets, in percent.", 0),
-        "iterations": Word("int", "Iterations of the analysis that are done.", 1),
-        "failed_checks": Word("int", "Failed checks of the analysis so far.", 0),
-        "promoted": Word(
-            "string",
-            "Status of its Promoted condition.",
-            "Unknown",
-            ("True", "False", "Unknown", ""),
+    "rollout": _ROLLOUT,
+    "rollout_entry": {
+        **_ROLLOUT,
+        "labels": Word("map(string)", "Its labels.", {"drill/cell": "Failed-scaled"}),
+        "suspended": Word(
+            "bool", "Whether its spec says that nothing is to be done.", example=False
         ),
-        "reason": Word("string", "Reason of that condition.", "Progressing"),
-        "message": Word("string", "Message of that condition.", "new revision detected"),
+        "applied": Word(
+            "string", "Which revision it took up last, in its status' own form.", "v2:1f"
+        ),
+        "tracked": Word("string", "At which revision of the target that was (fence).", "6c1/2/1"),
+        "starts": Word(
+            "int",
+            "Analyses that began since the subject was last started; starting over counts too.",
+            0,
+        ),
+        "starts_after_change": Word("int", "Analyses that began since the change of the drill.", 0),
+        "target_rolls": Word(
+            "int", "How often the target got another current ReplicaSet since then.", 0
+        ),
+        "primary_rolls": Word("int", "The same for the primary.", 0),
+        "tracking_writes": Word(
+            "int",
+            "How often its status' applied, promoted or tracked revision changed since then.",
+            0,
+        ),
+        "looks": Word(
+            "int",
+            "How often the subject provably looked at it since then: requests that name it, its target or its primary, "
+            "or its own word, whichever is more.",
+            2,
+        ),
+        "writes": Word(
+            "int", "Those of the requests that write; not known without an audit log.", 0
+        ),
+        "target_hash": Word("string", "Hash of the target's current ReplicaSet.", "5f66c8d9fd"),
+        "target_revision": Word("string", "Number of the target's revision.", "1"),
+        "primary_hash": Word("string", "Hash of the primary's current ReplicaSet.", "74cfdc4c74"),
+        "primary_revision": Word("string", "Number of the primary's revision.", "1"),
+    },
+    "subject": {
+        "name": Word("string", "Its name, of the one started last.", "bundled"),
+        "running": Word(
+            "bool", "Whether it runs; not known of one that the drill does not run.", example=True
+        ),
+        "starts": Word("int", "How often a subject was started in this drill.", 1),
     },
     "workload_role": _WORKLOAD,
     "pod": {
@@ -130,8 +178,14 @@ VARIABLES: Final[dict[str, Word]] = {
     "since_change": Word("double", "Seconds since the change; -1.0 before it.", 3.25),
     "step": Word("string", "Name of the current step.", "promote"),
     "values": Word("map(dyn)", "The values of the variant.", {}),
-    "rollout": Word("rollout", "The object that carries the promotion.", None),
+    "rollout": Word(
+        "rollout", "The object that carries the promotion; the first one of several.", None
+    ),
     "canary": Word("rollout", "The same as `rollout`.", None),
+    "rollouts": Word(
+        "list(rollout_entry)", "All of them, those that were deleted again too.", None
+    ),
+    "subject": Word("subject", "The controller under test.", None),
     "primary": Word("workload_role", "The workload that serves.", None),
     "target": Word("workload_role", "The workload that users change.", None),
     "pods": Word("list(pod)", "All pods of the namespace.", None),
@@ -139,6 +193,9 @@ VARIABLES: Final[dict[str, Word]] = {
     "services": Word("list(service)", "All Services of the namespace.", None),
     "nodes": Word("list(node)", "All nodes of the cluster.", None),
 }
+
+CLOCKED: Final = frozenset({"t", "since_change", "step"})
+"""Variables that move with the clock and the steps, whatever the objects do."""
 
 
 def sample_world(values: dict[str, Any] | None = None) -> dict[str, Any]:

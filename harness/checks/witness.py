@@ -15,16 +15,23 @@ from harness.model.clock import moment, relative
 from harness.model.report import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from harness.checks.state import World
     from harness.checks.statement import Statement
 
-_NOUNS: Final = {"pods": "pod", "nodes": "node", "services": "service"}
+_NOUNS: Final = {"pods": "pod", "nodes": "node", "services": "service", "rollouts": "rollout"}
+ROLLOUT: Final = "rollout "
+"""Beginning of the name of a witness that is a rollout."""
 MAX_WITNESSES: Final = 20
 """So many are followed for one check; the evidence says when there are more."""
 _MAX_THINNED: Final = 200
 """Thinning out evaluates once per element; a larger world is not worth it."""
+
+_TOLD: Final = frozenset({"name", "phase", "labels", "message"})
+"""Fields of a rollout that are told anyway, or say nothing by themselves."""
+_FEW: Final = 3
+"""So many are named where only their number matters."""
 
 Key = tuple[str, str]
 """List variable and name of an element."""
@@ -52,7 +59,7 @@ class Finder:
             for name, item in elements
             if self._violates_alone(name, item, empty, rest)
         ]
-        if not found:
+        if not found and len(elements) <= _MAX_THINNED:
             found = [
                 _key(name, item)
                 for name, item in elements
@@ -62,7 +69,10 @@ class Finder:
 
     def _violates_alone(self, name: str, item: dict[str, Any], empty: World, rest: World) -> bool:
         key = _key(name, item)
-        seen = item if self.statement.clocked else {**item, "age": None}
+        fields = self.statement.uses[name]
+        seen = item if fields is None else {field: item.get(field) for field in fields}
+        if fields is None and not self.statement.clocked:
+            seen = {**item, "age": None}
         known = self._alone.get(key)
         if known is None or known[0] != seen or known[1] != rest:
             known = seen, rest, _violates(self.statement, {**empty, name: [item]})
@@ -113,12 +123,15 @@ class Follower:
     _followed: dict[Key, _Followed] = field(default_factory=dict)
     extra: set[Key] = field(default_factory=set)
     """Witnesses beyond the limit."""
+    total: int = 0
+    """Rollouts that there were."""
 
     def __post_init__(self) -> None:
         self._finder = Finder(self.statement)
 
     def look(self, t: float, world: World) -> None:
         """Note who violates the statement now."""
+        self.total = max(self.total, len(world.get("rollouts", ())))
         keys = self._finder.find(world)
         if keys:
             named = {
@@ -146,7 +159,8 @@ class Follower:
             return
         # It is the same violation when it comes back; what counts is when it began and what was said last.
         known.until = None
-        known.message = str(element.get("message", "")) or known.message
+        if key[0] != "rollouts":
+            known.message = str(element.get("message", "")) or known.message
 
     def _describe(
         self, key: Key, element: dict[str, Any], world: World, t: float
@@ -156,12 +170,20 @@ class Follower:
         if variable == "pods":
             state = element["phase"] if not element["scheduled"] else pod_state(element)
             return f"pod {name}", "gated" if element["gated"] else state, t, message
+        if variable == "rollouts":
+            return f"{ROLLOUT}{name}", self._rollout(element), t, ""
         if variable == "workloads":
             state = "cannot create pods" if element["createFailed"] else _counts(element)
             return f"{element['kind']} {name}", state, t, message
         if variable:
             return f"{_NOUNS[variable]} {name}", "", t, message
         return element["name"], "", t, _pods_of(self.statement, world)
+
+    def _rollout(self, entry: dict[str, Any]) -> str:
+        """Return what a rollout was like: its phase, and the values that the statement looks at."""
+        used = sorted((self.statement.uses["rollouts"] or frozenset()) - _TOLD)
+        told = [f"{key} {entry[key]}" for key in used if key in entry]
+        return ", ".join([entry["phase"] or "without a phase", *told])
 
     def end(self, t: float | None) -> None:
         """End the violation: at `t`, or with the observation (None)."""
@@ -212,3 +234,22 @@ def _pods_of(statement: Statement, world: World) -> str:
     if not roles:
         return ""
     return f"its pods: {', '.join(shown)}" if shown else "it has no pods"
+
+
+def alone(statement: Statement, world: World) -> list[str]:
+    """Return the names of the rollouts for which a statement is not true, in order, if it is one about each of them."""
+    entries = world.get("rollouts", ())
+    if not entries or statement.evaluate({**world, "rollouts": []}) is not True:
+        return []
+    return sorted(
+        str(entry["name"])
+        for entry in entries
+        if statement.evaluate({**world, "rollouts": [entry]}) is False
+    )
+
+
+def few(names: Sequence[str], total: int) -> str:
+    """Return how many of all rollouts these are, and the names of the first ones."""
+    shown = ", ".join(names[:_FEW])
+    more = len(names) - _FEW
+    return f"{len(names)} of {total} rollouts: {shown}" + (f" and {more} more" if more > 0 else "")

@@ -23,9 +23,10 @@ def up(
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Simulated nodes.")] = 2,
     seed: o.Seed = 1,
     binaries: o.Binaries = "auto",
+    kubernetes: o.Kubernetes = None,
 ) -> int:
-    """Make a cluster that stays until `drill cluster down`; runs that need as many nodes use it by themselves."""
-    from harness.clusters.embedded.binaries import resolve
+    """Make a cluster that stays until `drill cluster down`; runs that need as many nodes and that version use it by themselves."""
+    from harness.clusters.embedded.binaries import ensure_binaries
     from harness.clusters.embedded.cluster import up as make
 
     say = progress()
@@ -33,9 +34,10 @@ def up(
         name,
         nodes=nodes,
         seed=seed,
-        binaries=resolve(binaries, say),
+        binaries=ensure_binaries(binaries, say, kubernetes=kubernetes),
         progress=say,
         owner_pid_bound=False,
+        kubernetes=kubernetes,
     )
     typer.echo(
         f"embedded:{name} is up: Kubernetes {cluster.facts.kubernetes}, {nodes} simulated nodes"
@@ -81,13 +83,14 @@ def list_() -> int:
             f"embedded:{row.name}",
             row.nodes,
             row.seed,
+            row.kubernetes,
             "alive" if row.alive else "dead",
             "with its run" if row.owner_bound else "until removed",
             f"{row.age:.0f} s",
         )
         for row in listing()
     ]
-    headers = ("cluster", "nodes", "seed", "state", "stays", "age")
+    headers = ("cluster", "nodes", "seed", "kubernetes", "state", "stays", "age")
     typer.echo(tabulate(rows, headers) if rows else "there is no embedded cluster")
     return ExitCode.OK
 
@@ -110,11 +113,12 @@ def logs(
 def build(
     *,
     binaries: o.Binaries = "auto",
+    kubernetes: o.Kubernetes = None,
 ) -> int:
     """Get the control plane's programs into the cache, so that later runs find them there."""
-    from harness.clusters.embedded.binaries import resolve
+    from harness.clusters.embedded.binaries import ensure_binaries
 
-    found = resolve(binaries, progress())
+    found = ensure_binaries(binaries, progress(), kubernetes=kubernetes)
     typer.echo(f"the control plane's programs are in {found.kube_apiserver.parent}")
     return ExitCode.OK
 

@@ -10,7 +10,18 @@ import typer
 from typer.exceptions import TyperException
 
 from harness import __version__
-from harness.cli import cluster, evaluate, run, scenarios, sweep
+from harness.cli import (
+    bench,
+    cluster,
+    compare,
+    controller,
+    evaluate,
+    explain,
+    matrix,
+    run,
+    scenarios,
+    sweep,
+)
 from harness.cli.errors import UsageProblemError
 from harness.model.outcome import ExitCode
 
@@ -29,8 +40,13 @@ app = typer.Typer(
 run.register(app)
 scenarios.register(app)
 evaluate.register(app)
+compare.register(app)
+matrix.register(app)
+explain.register(app)
 sweep.register(app)
 app.add_typer(cluster.app, name="cluster")
+app.add_typer(bench.app, name="bench")
+app.add_typer(controller.app, name="controller")
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - Typer's callback
@@ -81,6 +97,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _told(error: Exception) -> ExitCode:
     """Print an error that a user can make or meet; raise any other one, since it is a bug of ours."""
     from harness.clusters.base import ChoiceError, ClusterError
+    from harness.handback.told import HandbackError
     from harness.kube.errors import KubeError
     from harness.model.timeline import TimelineError
     from harness.run.objects import RefusedError
@@ -94,7 +111,7 @@ def _told(error: Exception) -> ExitCode:
         where = f"{error.filename}: " if error.filename else ""
         typer.echo(f"error: {where}{error.strerror or error}", err=True)
         return ExitCode.ERROR
-    if isinstance(error, ClusterError | KubeError | RefusedError | SubjectError):
+    if isinstance(error, ClusterError | HandbackError | KubeError | RefusedError | SubjectError):
         typer.echo(f"error: {error}", err=True)
         return ExitCode.ERROR
     raise error

@@ -26,6 +26,14 @@ Sets = Annotated[
         "--set", metavar="KEY=VALUE", help="Override a value of the scenario; repeatable."
     ),
 ]
+Across = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--across",
+        metavar="KEY=V1,V2,…",
+        help="Vary a value of the scenario: every combination is a drill of its own; repeatable.",
+    ),
+]
 Cluster = Annotated[
     str,
     typer.Option(
@@ -35,10 +43,22 @@ Cluster = Annotated[
         help="embedded (a warm one that fits, else its own), embedded:NAME (a warm one), context:NAME (your own cluster).",
     ),
 ]
+
+
+def _subjects() -> list[str]:
+    """Return what a shell completes a subject's name to; the first part where the rest is the user's."""
+    return ["bundled", "installed", "flagger@", "flagger@path:"]
+
+
 Subject = Annotated[
     str,
     typer.Option(
-        "--subject", metavar="SUBJECT", envvar="DRILL_SUBJECT", help="The controller: bundled."
+        "--subject",
+        metavar="SUBJECT",
+        envvar="DRILL_SUBJECT",
+        autocompletion=_subjects,
+        help="The controller: bundled, flagger@1.44.0 (any version, built once), flagger@path:FILE (a program), "
+        "installed (one in the cluster, observed only).",
     ),
 ]
 Binaries = Annotated[
@@ -48,6 +68,14 @@ Binaries = Annotated[
         metavar="SOURCE",
         envvar="DRILL_BINARIES",
         help="Where the control plane comes from: auto (cache, download, build), build, download, or path:DIR.",
+    ),
+]
+Kubernetes = Annotated[
+    str | None,
+    typer.Option(
+        "--kubernetes",
+        metavar="VERSION",
+        help="Version of Kubernetes, e.g. v1.36; the default one unless given.",
     ),
 ]
 Seed = Annotated[

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from harness.cli import options as o
 from harness.cli.errors import UsageProblemError
-from harness.cli.sets import parse_sets
+from harness.cli.given import is_given
+from harness.cli.out import check_out
+from harness.cli.sets import across_options, parse_across, parse_sets
 from harness.cli.voice import progress
 from harness.model.outcome import ExitCode
 
@@ -34,6 +36,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
+    context: typer.Context,
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="NAME...", help="Scenarios, by name or path.", show_default=False),
@@ -41,6 +44,7 @@ def run(
     *,
     variant: o.Variants = None,
     sets: o.Sets = None,
+    across: o.Across = None,
     cluster: o.Cluster = "embedded",
     subject: o.Subject = "bundled",
     out: Annotated[
@@ -85,11 +89,12 @@ def run(
     """Run scenarios and write a verdict report.
 
     DIR/report.md covers the run, DIR/<drill>/ holds each drill's report.md, report.json, timeline.jsonl and junit.xml, and
-    after a failure also the controller's log, the events and the objects.
+    after a failure also the controller's log, the events and the objects. Where values are varied, by --across or by the
+    scenario's own matrix, DIR/matrix.md is the table of all combinations.
     """
     from harness.run.selection import select, variants_of
 
-    given = parse_sets(sets or [])
+    given, varied = parse_sets(sets or []), parse_across(across or [])
     if bool(names) == bool(rendered):
         msg = (
             "name at least one scenario (see `drill list`), or give manifests with -f DIR; not both"
@@ -101,15 +106,24 @@ def run(
         adopted = scenario_from(rendered, change=change)
         for note in adopted.notes:
             typer.echo(note, err=True)
-        chosen = [(adopted, drill) for drill in variants_of(adopted, variant or [], given)]
+        chosen = [(adopted, drill) for drill in variants_of(adopted, variant or [], given, varied)]
     else:
-        chosen = select(names or [], scenarios or [], variant or [], given)
-    plans = _plans(chosen, given, cluster, subject, rendered, seed=seed, anonymise=anonymise)
+        chosen = select(names or [], scenarios or [], variant or [], given, varied)
+    plans = _plans(
+        chosen,
+        given,
+        varied,
+        cluster,
+        _Asked(subject, explicit=is_given(context, "subject")),
+        rendered=rendered,
+        seed=seed,
+        anonymise=anonymise,
+    )
     if not plans:
         typer.echo("nothing selected", err=True)
         return ExitCode.NOTHING_SELECTED
     if out is not None:
-        _check_out(out)
+        check_out(out, "report.md")
     from harness.run.identity import run_id
     from harness.run.plan import Options
 
@@ -126,36 +140,35 @@ def run(
     return _carry_out(plans, options, run)
 
 
-def _check_out(out: Path) -> None:
-    """Raise UsageProblemError when no reports can go to `out`: better now than after minutes of drills."""
-    if (out / "report.md").exists():
-        msg = f"--out {out}: holds the report of another run; choose another folder"
-        raise UsageProblemError(msg)
-    there = next(path for path in (out, *out.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        why = "cannot be written" if there.is_dir() else "is a file"
-        msg = f"--out {out}: {there} {why}; choose another folder"
-        raise UsageProblemError(msg)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The subject that the user has named."""
+
+    subject: str
+    explicit: bool
+    """On the command line, not by default or by the environment, which scenarios that name their own may overrule."""
 
 
 def _plans(
     chosen: Sequence[tuple[Loaded, Resolved]],
     sets: Mapping[str, str],
+    across: Mapping[str, Sequence[Any]],
     cluster: str,
-    subject: str,
-    rendered: Path | None,
+    asked: _Asked,
     *,
+    rendered: Path | None,
     seed: int,
     anonymise: bool,
 ) -> list[Plan]:
     from harness.clusters.base import ChoiceError
     from harness.clusters.select import parse
     from harness.run.plan import Plan
+    from harness.run.selection import SelectionError, check, subject_of
     from harness.subjects.base import SubjectError
-    from harness.subjects.select import make_subject
+    from harness.subjects.select import check_subject
 
     try:
-        make_subject(subject)
+        check_subject(asked.subject)
         choice = parse(cluster)
     except (ChoiceError, SubjectError) as error:
         raise UsageProblemError(str(error)) from error
@@ -163,29 +176,31 @@ def _plans(
     for loaded, resolved in chosen:
         source = ["-f", str(rendered)] if rendered else [resolved.name]
         variant = [] if rendered else ["--variant", resolved.variant]
-        told = [part for key, value in sets.items() for part in ("--set", f"{key}={value}")]
-        line = [
-            "drill",
-            "run",
-            *source,
-            *variant,
-            *told,
-            "--subject",
-            subject,
-            "--cluster",
-            cluster,
-        ]
+        told = across_options({key: [resolved.values[key]] for key in across})
+        told += [part for key, value in sets.items() for part in ("--set", f"{key}={value}")]
+        try:
+            wanted = asked.subject if asked.explicit else None
+            subject = subject_of(resolved, wanted, asked.subject)
+        except SelectionError as error:
+            raise UsageProblemError(str(error)) from error
+        named = ["--subject", subject] if resolved.subject is None else []
+        line = ["drill", "run", *source, *variant, *told, *named, "--cluster", cluster]
         if seed != _SEED:
             line += ["--seed", str(seed)]
         # The name is that of a folder and of a label, too, where nothing is replaced afterwards.
-        named = choice.kind if anonymise else cluster
-        plans.append(Plan(resolved, loaded.folder, subject, named, shlex.join(line)))
+        shown = choice.kind if anonymise else cluster
+        plans.append(Plan(resolved, loaded.folder, subject, shown, shlex.join(line)))
+        try:
+            check(replace(plans[-1], cluster=cluster))
+        except (ChoiceError, SubjectError) as error:
+            raise UsageProblemError(str(error)) from error
     return plans
 
 
 def _carry_out(plans: Sequence[Plan], options: Options, run: str) -> int:
+    from harness.report.matrix_markdown import matrix_text
     from harness.report.summary import summary
-    from harness.run.artefacts import REPORT
+    from harness.run.artefacts import MATRIX, REPORT
 
     session = asyncio.run(_session(plans, options, run))
     for error in session.errors:
@@ -193,6 +208,8 @@ def _carry_out(plans: Sequence[Plan], options: Options, run: str) -> int:
     if session.report.drills:
         typer.echo(summary(session.report), nl=False)
         typer.echo(f"report: {options.out / REPORT}")
+    if session.matrix is not None:
+        typer.echo(f"\n{matrix_text(session.matrix)}\nmatrix: {options.out / MATRIX}")
     return session.exit_code
 
 

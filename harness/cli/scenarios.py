@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import options as o
-from harness.cli.sets import parse_sets
+from harness.cli.sets import parse_across, parse_sets
 from harness.model.outcome import ExitCode
 
 
@@ -77,14 +77,15 @@ def render(
     *,
     variant: o.Variants = None,
     sets: o.Sets = None,
+    across: o.Across = None,
     scenarios: o.Scenarios = None,
 ) -> int:
     """Print the manifests of a scenario's variants as they would be applied."""
     from harness.run.selection import select
     from harness.scenario.dump import render_yaml
 
-    given = parse_sets(sets or [])
-    for loaded, resolved in select([name], scenarios or [], variant or [], given):
+    given, varied = parse_sets(sets or []), parse_across(across or [])
+    for loaded, resolved in select([name], scenarios or [], variant or [], given, varied):
         typer.echo(render_yaml(resolved, loaded.folder), nl=False)
     return ExitCode.OK
 

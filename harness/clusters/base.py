@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from harness.kube.resource import Resource
     from harness.model.timeline import ClusterFacts
 
 Progress = Callable[[str], None]
@@ -21,6 +22,10 @@ SIMULATED_PODS: Final = "simulated-pods"
 """Pods obey the label `rollout-drill/pod`, and no container runs."""
 REAL_PODS: Final = "real-pods"
 """Containers run, and answer requests."""
+AUDIT: Final = "audit"
+"""The API server logs who asks for what, where this process can read it."""
+KUBERNETES_UPGRADE: Final = "kubernetes-upgrade"
+"""The control plane can be replaced by another version's, with the same data."""
 
 _SINCE: Final = {MATCH_LABEL_KEYS: (1, 31)}
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
@@ -35,6 +40,16 @@ class ChoiceError(ClusterError):
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """One change of one object, as a cluster's storage remembers it."""
+
+    name: str
+    version: int
+    """The object's resourceVersion after it; that of its deletion, if it is one."""
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """A cluster that answers, opened under a name that the user gave."""
 
@@ -46,10 +61,40 @@ class Cluster:
     context: str | None = None
     """The context to use in `kubeconfig`; None where the file has only one."""
 
+    @property
+    def audit_log(self) -> Path | None:
+        """Where the API server logs requests of service accounts (audit.k8s.io/v1, JSON lines); None when it does not."""
+        return None
 
-def capabilities(kubernetes: str, *, simulated: bool) -> tuple[str, ...]:
-    """Return what a cluster of that version can do, in the words of a scenario's `requires`."""
+    async def missed(
+        self, resource: Resource, namespace: str | None, after: int, until: int
+    ) -> list[Change] | None:
+        """Return all changes of a type behind resourceVersion `after`, up to and with `until`; None: it cannot be known."""
+        del resource, namespace, after, until
+        return None
+
+    async def upgrade(self, version: str, *, binaries: str, progress: Progress) -> Cluster:
+        """Replace the control plane by that of another Kubernetes version; return the cluster with its new facts.
+
+        Etcd's data stays, and so do the simulated nodes. `binaries` says where the programs come from, as for a new cluster.
+        Returns when everything works again. Raises ClusterError.
+        """
+        del binaries, progress
+        msg = f"Cluster {self.name} is not ours, so its control plane is not upgraded to {version}; use --cluster embedded."
+        raise ChoiceError(msg)
+
+
+def same_version(version: str, wanted: str) -> bool:
+    """Return whether `version` (`v1.34.4`) is what was `wanted`: the same, or any patch of it (`v1.34`); with or without `v`."""
+    have, want = version.removeprefix("v"), wanted.removeprefix("v")
+    return have == want or have.startswith(f"{want}.")
+
+
+def capabilities(
+    kubernetes: str, *, simulated: bool, more: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Return what a cluster of that version can do, in the words of a scenario's `requires`, `more` added."""
     found = _VERSION.match(kubernetes)
     version = (int(found[1]), int(found[2])) if found else (0, 0)
     features = [name for name, since in _SINCE.items() if version >= since]
-    return (*features, SIMULATED_PODS if simulated else REAL_PODS)
+    return (*features, SIMULATED_PODS if simulated else REAL_PODS, *more)

@@ -32,7 +32,7 @@ async def open_existing(context: str, kubeconfig: Path | None = None) -> Cluster
     if not context:
         msg = f"No context was named; use --cluster context:NAME with one of: {known_contexts(kubeconfig)}."
         raise ChoiceError(msg)
-    path = _file_of(context, kubeconfig)
+    path = file_of(context, kubeconfig)
     try:
         agent = f"rollout-drill/{__version__}"
         budget = Budget(total=FIRST_CONTACT)
@@ -83,7 +83,8 @@ def _is_simulated(node: dict[str, Any]) -> bool:
     return KWOK_ANNOTATION in (node["metadata"].get("annotations") or {})
 
 
-def _file_of(context: str, kubeconfig: Path | None) -> Path:
+def file_of(context: str, kubeconfig: Path | None = None) -> Path:
+    """Return the kubeconfig that has a context; see `open_existing`. Raises ChoiceError with those that there are."""
     files = _files(kubeconfig)
     for path in files:
         if context in _contexts(path):

@@ -7,12 +7,13 @@ import contextlib
 import secrets
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal
 
-from harness.clusters.base import ChoiceError, Cluster, Progress
+from harness.clusters.base import ChoiceError, Cluster, Progress, same_version
+from harness.programs.threads import to_the_end
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
     from harness.clusters.embedded.cluster import EmbeddedCluster
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 Kind = Literal["embedded", "context"]
 ALLOWED: Final = "embedded, embedded:NAME, context:NAME"
 _LATER: Final = ("kind", "k3s")
-_T = TypeVar("_T")
 _used: set[str] = set()
 """Warm clusters that this process has open: two subjects may bring different CRDs, so each gets its own."""
 
@@ -33,6 +33,10 @@ class Choice:
     kind: Kind
     name: str = ""
     """Of a warm embedded cluster, or of a context; empty for any embedded cluster."""
+
+
+ALONE: Final = Choice("embedded")
+"""The choice that can give a run a cluster of its own."""
 
 
 def parse(text: str) -> Choice:
@@ -56,6 +60,23 @@ def parse(text: str) -> Choice:
     raise ChoiceError(msg)
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a run asks of a cluster that it opens; of an existing one, which is as it is, nothing is asked."""
+
+    nodes: int
+    seed: int | None = None
+    """None: any."""
+    kubernetes: str | None = None
+    """Version of its control plane, `v1.34` or `v1.34.4`; None: the default one."""
+    later: tuple[str, ...] = ()
+    """Versions that it will be upgraded to, whose programs have to be at hand before."""
+    alone: str = ""
+    """Who needs a cluster that nobody used before, in words; empty: a warm one will do."""
+    suits: Callable[[Cluster], Awaitable[str]] | None = None
+    """Says why a warm cluster does not suit; empty: it does."""
+
+
 @contextlib.asynccontextmanager
 async def open_cluster(
     choice: Choice | str,
@@ -66,13 +87,21 @@ async def open_cluster(
     progress: Progress,
     kubeconfig: Path | None = None,
     keep: bool = False,
+    kubernetes: str | None = None,
+    later: tuple[str, ...] = (),
+    alone: str = "",
+    suits: Callable[[Cluster], Awaitable[str]] | None = None,
 ) -> AsyncIterator[Cluster]:
     """Open a cluster for the time of the block; one that was made for it is removed afterwards, come what may.
 
-    `embedded` takes a warm cluster with exactly as many nodes (and the seed, if one is given) that no other run uses, and
-    makes one otherwise, which stays with `keep`. An existing cluster has the nodes it has: `nodes` and `seed` say nothing to it. Raises ClusterError.
+    `embedded` takes a warm cluster that fulfils every wish (see `Wish`) and that no other run uses, and makes one otherwise, which
+    stays with `keep`. An existing cluster has the nodes and the version that it has. Raises ClusterError.
     """
     wanted = parse(choice) if isinstance(choice, str) else choice
+    wish = Wish(nodes, seed, kubernetes, later, alone, suits)
+    if alone and wanted != ALONE:
+        msg = f"{alone} needs a cluster of its own: use --cluster embedded."
+        raise ChoiceError(msg)
     if wanted.kind == "context":
         from harness.clusters.existing import open_existing
 
@@ -80,48 +109,55 @@ async def open_cluster(
         return
     if wanted.name:
         with _named(wanted.name, progress) as cluster:
+            await _must_suit(cluster, wish)
             yield cluster
         return
-    with _warm(nodes, seed) as found:
-        if found is not None:
-            progress(f"Using embedded cluster {found.facts.name!r}.")
-            yield found
-            return
-    async with _own(nodes, seed, binaries_source, progress, keep=keep) as cluster:
+    if not alone:
+        async with _warm(wish) as found:
+            if found is not None:
+                progress(f"Using embedded cluster {found.facts.name!r}.")
+                yield found
+                return
+    async with _own(wish, binaries_source, progress, keep=keep) as cluster:
         yield cluster
 
 
 @contextlib.asynccontextmanager
 async def _own(
-    nodes: int, seed: int | None, binaries_source: str, progress: Progress, *, keep: bool
+    wish: Wish, binaries_source: str, progress: Progress, *, keep: bool
 ) -> AsyncIterator[EmbeddedCluster]:
     from harness.clusters.embedded import cluster as embedded
-    from harness.clusters.embedded.binaries import resolve
+    from harness.clusters.embedded.binaries import ensure_binaries
 
     name = f"run-{secrets.token_hex(4)}"
     cancelled = threading.Event()
 
     def make() -> EmbeddedCluster:
-        binaries: Binaries = resolve(binaries_source, progress, cancelled=cancelled)
+        for version in wish.later:
+            ensure_binaries(binaries_source, progress, cancelled, kubernetes=version)
+        binaries: Binaries = ensure_binaries(
+            binaries_source, progress, cancelled, kubernetes=wish.kubernetes
+        )
         return embedded.up(
             name,
-            nodes=nodes,
-            seed=secrets.randbelow(1_000_000) if seed is None else seed,
+            nodes=wish.nodes,
+            seed=secrets.randbelow(1_000_000) if wish.seed is None else wish.seed,
             binaries=binaries,
             progress=progress,
             owner_pid_bound=not keep,
             cancelled=cancelled,
+            kubernetes=wish.kubernetes,
         )
 
     try:
         # A thread cannot be interrupted: it is told to stop, and waited for, before anything is removed.
-        made = await _to_the_end(asyncio.to_thread(make), cancelled)
+        made = await to_the_end(asyncio.to_thread(make), cancelled)
         yield made
     finally:
         if keep and embedded.find(name) is not None:
             progress(f"Kept: embedded:{name}; remove it with `drill cluster down {name}`.")
         else:
-            await _to_the_end(asyncio.to_thread(embedded.down, name))
+            await to_the_end(asyncio.to_thread(embedded.down, name))
 
 
 @contextlib.contextmanager
@@ -137,22 +173,35 @@ def _named(name: str, progress: Progress) -> Iterator[EmbeddedCluster]:
         yield found
 
 
-@contextlib.contextmanager
-def _warm(nodes: int, seed: int | None) -> Iterator[EmbeddedCluster | None]:
+async def _must_suit(cluster: Cluster, wish: Wish) -> None:
+    why = "" if wish.suits is None else await wish.suits(cluster)
+    if why:
+        msg = f"{cluster.name} cannot be used: {why}; use --cluster embedded, or another cluster."
+        raise ChoiceError(msg)
+
+
+@contextlib.asynccontextmanager
+async def _warm(wish: Wish) -> AsyncIterator[EmbeddedCluster | None]:
     from harness.clusters.embedded import cluster as embedded
 
     for listed in embedded.listing():
-        fits = listed.nodes == nodes and seed in (None, listed.seed)
+        fits = listed.nodes == wish.nodes and wish.seed in (None, listed.seed)
         if not (fits and listed.alive) or listed.owner_bound:
             continue
         found = embedded.find(listed.name)
-        if found is None:
+        if found is None or not _has_version(found, wish.kubernetes):
             continue
         with _leased(found) as mine:
-            if mine:
+            if mine and not (wish.suits is not None and await wish.suits(found)):
                 yield found
                 return
     yield None
+
+
+def _has_version(cluster: EmbeddedCluster, wanted: str | None) -> bool:
+    if wanted is None:
+        return cluster.record.default_version
+    return same_version(cluster.facts.kubernetes, wanted)
 
 
 @contextlib.contextmanager
@@ -176,24 +225,3 @@ def _leased(cluster: EmbeddedCluster) -> Iterator[bool]:
     finally:
         _used.discard(name)
         lock.release()
-
-
-async def _to_the_end(work: Awaitable[_T], cancelled: threading.Event | None = None) -> _T:
-    """Wait for work in a thread to end even when this task is cancelled, and only then pass that on."""
-    task = asyncio.ensure_future(work)
-    interrupted: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            if task.cancelled():
-                raise
-            interrupted = error
-            if cancelled is not None:
-                cancelled.set()
-        except Exception:  # noqa: BLE001, S110 - it is the task's, and raised below
-            pass
-    if interrupted is not None:
-        task.exception()
-        raise interrupted
-    return task.result()

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from urllib.parse import urlencode
 
 from harness.kube import config
+from harness.kube.decode import decode
 from harness.kube.errors import ApiError, Gone, NotFound, Unauthorized, from_answer
 from harness.kube.retry import Budget, repeated
 from harness.kube.transport import HttpTransport, Request, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     # Inside the class, `list` is its method.
     Objects = list[JSON]
+    Shape = Callable[[JSON], JSON]
     Types = list[Resource]
 
 PAGE: Final = 500
@@ -104,20 +105,22 @@ class KubeClient:
         label_selector: str = "",
         field_selector: str = "",
         metadata_only: bool = False,
+        shape: Shape | None = None,
     ) -> tuple[Objects, str]:
         """Return all objects of a type with apiVersion and kind, and the list's resourceVersion.
 
         Without `namespace` those of all namespaces. With `metadata_only` they hold only
-        apiVersion, kind and metadata.
+        apiVersion, kind and metadata. `shape` is applied to each as it comes, so that a long list
+        never is in memory as a whole with what the caller does not keep.
         """
         params = {"labelSelector": label_selector, "fieldSelector": field_selector}
         accept = _METADATA_LIST if metadata_only else "application/json"
         path = res.path(namespace)
         try:
-            return await self._pages(res, path, {**params, "limit": str(PAGE)}, accept)
+            return await self._pages(res, path, {**params, "limit": str(PAGE)}, accept, shape)
         except Gone:
             # The list was compacted away between two pages: take it in one piece.
-            return await self._pages(res, path, params, accept)
+            return await self._pages(res, path, params, accept, shape)
 
     async def create(
         self, res: Resource, obj: JSON, namespace: str | None = None, *, field_manager: str
@@ -213,7 +216,7 @@ class KubeClient:
         """Send any request and return its JSON answer; an empty answer is `{}`."""
         text = await self.text(method, path, params, body, content_type=content_type, accept=accept)
         try:
-            answer = json.loads(text or "{}")
+            answer = decode(text or "{}")
         except ValueError as error:
             shown = " ".join(text.split())[:200]
             raise ApiError(
@@ -315,13 +318,19 @@ class KubeClient:
             yield response
 
     async def _pages(
-        self, res: Resource, path: str, params: Mapping[str, str], accept: str
+        self,
+        res: Resource,
+        path: str,
+        params: Mapping[str, str],
+        accept: str,
+        shape: Shape | None,
     ) -> tuple[Objects, str]:
         items: Objects = []
         token = ""
         while True:
             page = await self.raw("GET", path, {**params, "continue": token}, accept=accept)
-            items += _typed(page.get("items") or (), res)
+            found = _typed(page.get("items") or (), res)
+            items += found if shape is None else map(shape, found)
             metadata = page.get("metadata") or {}
             token = metadata.get("continue") or ""
             if not token:
@@ -353,6 +362,6 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[JSON]:
             line = b"".join(parts)
             parts.clear()
             if line.strip():
-                yield json.loads(line)
+                yield decode(line)
         if rest:
             parts.append(rest)

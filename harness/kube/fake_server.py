@@ -62,6 +62,8 @@ class Server(Storage):
             return {"gitVersion": "v1.35.4", "major": "1", "minor": "35"}
         if (answer := self._discovery(path)) is not None:
             return answer
+        if path.startswith("/openapi/v3/apis/"):
+            return self._schemas(path)
         place = self.place(path)
         if method == "GET":
             return self._present(place) if place.name else self._list(place, params)
@@ -76,7 +78,12 @@ class Server(Storage):
         if "apply" in content:
             return self._apply(place, body, params)
         old = self._present(place)
+        if params.get("dryRun") == "All":
+            # Only what a merge patch would leave; nothing is checked and nothing is stored.
+            return self.pruned(place.resource.kind, patches.merge_patch(old, body))
         if request.method == "PUT":
+            if params.get("dryRun") == "All":
+                return {**copy.deepcopy(body), "status": old.get("status", {})}
             return self._write(place, copy.deepcopy(body), old)
         try:
             new: JSON = _PATCHES[content](copy.deepcopy(old), body)
@@ -88,9 +95,12 @@ class Server(Storage):
         return self._write(place, new, old)
 
     def _list(self, place: Place, params: Mapping[str, str]) -> JSON:
+        objects = self._objects
+        if params.get("resourceVersionMatch") == "Exact":
+            objects = self.objects_at(int(params["resourceVersion"]))
         rows = [
             obj
-            for key, obj in sorted(self._objects.items())
+            for key, obj in sorted(objects.items())
             if key[0] == place.resource.label
             and place.namespace in ("", key[1])
             and selected(obj, params)
@@ -218,6 +228,23 @@ class Server(Storage):
                 name, subresource, *_ = [*rest[1:], "", ""]
                 return Place(resource, namespace, name, subresource)
         raise Refusal(404, "NotFound", "the server could not find the requested resource")
+
+    def _schemas(self, path: str) -> JSON:
+        """Return the schemas of one version of a group, as they are published for CRDs."""
+        group, version = path.split("/")[-2:]
+        schemas = {}
+        for crd in self.all("CustomResourceDefinition", None):
+            spec = crd["spec"]
+            for one in spec["versions"]:
+                kind = {
+                    "group": spec["group"],
+                    "version": one["name"],
+                    "kind": spec["names"]["kind"],
+                }
+                if (spec["group"], one["name"]) == (group, version):
+                    schema = (one.get("schema") or {}).get("openAPIV3Schema") or {}
+                    schemas[kind["kind"]] = {**schema, "x-kubernetes-group-version-kind": [kind]}
+        return {"components": {"schemas": schemas}}
 
     def _discovery(self, path: str) -> JSON | None:
         if path == "/api":

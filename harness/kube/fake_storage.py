@@ -82,6 +82,8 @@ class Storage:
         self.oldest = 0
         """The smallest version a watch can still be resumed at."""
         self.broken_groups: set[str] = set()
+        self.unknown: dict[str, set[tuple[str, str]]] = {}
+        """By kind, the fields (section, name) that its schema does not know: dropped from whatever is written."""
         self._objects: dict[Key, JSON] = {}
         self._applied: dict[Key, dict[str, JSON]] = {}
         self._history: list[tuple[int, Resource, str, JSON, JSON | None]] = []
@@ -103,6 +105,13 @@ class Storage:
         resource = self._of_kind(kind)
         key = (resource.label, namespace or "", name)
         return self._store(resource, key, patches.merge_patch(self._objects[key], change))
+
+    def pruned(self, kind: str, obj: JSON) -> JSON:
+        """Return an object without the fields that its schema does not know."""
+        result = copy.deepcopy(obj)
+        for section, name in self.unknown.get(kind, ()):
+            result.get(section, {}).pop(name, None)
+        return result
 
     def drop(self, kind: str, name: str, namespace: str | None) -> None:
         """Remove an object and what only it owns."""
@@ -197,6 +206,8 @@ class Storage:
         old = self._objects.get(key)
         metadata = obj["metadata"] = dict(obj["metadata"])
         obj = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        obj = self.pruned(resource.kind, obj) if resource.kind in self.unknown else obj
+        metadata = obj["metadata"]
         if old is not None and _bare(old) == _bare(obj):
             return copy.deepcopy(old)
         self._serial += 1
@@ -251,6 +262,29 @@ class Storage:
         for subscription in self._subscriptions:
             if subscription.resource == resource:
                 subscription.offer(change, new, old)
+
+    def objects_at(self, version: int) -> dict[Key, JSON]:
+        """Return what was stored when `version` was the present one."""
+        found: dict[Key, JSON] = {}
+        for at, resource, change, new, _ in self._history:
+            key = (resource.label, new["metadata"].get("namespace", ""), new["metadata"]["name"])
+            if at <= version and change == "DELETED":
+                found.pop(key, None)
+            elif at <= version:
+                found[key] = new
+        return found
+
+    def changes(
+        self, resource: Resource, namespace: str | None, after: int, until: int
+    ) -> list[tuple[str, int, bool]]:
+        """Return name, version and whether it is a deletion, for every change of a type behind `after`, up to `until`."""
+        return [
+            (new["metadata"]["name"], at, change == "DELETED")
+            for at, changed, change, new, _ in self._history
+            if changed == resource
+            and namespace in (None, new["metadata"].get("namespace"))
+            and after < at <= until
+        ]
 
     # ---- types
 

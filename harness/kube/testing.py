@@ -124,6 +124,16 @@ class FakeCluster:
         """Return the objects of a kind, by name."""
         return self.server.all(kind, namespace)
 
+    def prune(self, kind: str, section: str, name: str) -> None:
+        """Let a kind's schema not know a field: it is dropped from what is stored, and from every later write."""
+        self.server.unknown.setdefault(kind, set()).add((section, name))
+        for obj in self.objects(kind):
+            self.server.put(obj)
+
+    def unprune(self, kind: str) -> None:
+        """Let a kind's schema know all fields from now on."""
+        self.server.unknown.pop(kind, None)
+
     # ---- faults
 
     def break_watches(self) -> None:

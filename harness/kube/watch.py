@@ -16,7 +16,7 @@ from harness.kube.errors import ApiError, Gone, Unreachable, from_status
 from harness.kube.retry import repeatable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from harness.kube.client import KubeClient
     from harness.kube.resource import Resource
@@ -52,6 +52,7 @@ class Listed:
 
     After a gap (`reason` says why) changes may be missing, from `since` on: the loop's time
     (`asyncio` clock, seconds) when the server was last heard. What is no longer in `items` is gone.
+    Such changes lie behind version `after`, up to and with `version`.
     """
 
     items: list[JSON]
@@ -59,6 +60,7 @@ class Listed:
     reason: str = ""
     since: float | None = None
     version: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +152,9 @@ async def watch(
     label_selector: str = "",
     field_selector: str = "",
     timing: Timing = DEFAULT,
+    shape: Callable[[JSON], JSON] | None = None,
 ) -> AsyncGenerator[WatchEvent, None]:
-    """Yield `Listed` first, then every `Changed`; never ends by itself.
+    """Yield `Listed` first, then every `Changed`; never ends by itself. `shape` is applied to what is listed.
 
     Cancelling it, or closing the generator, closes the connection at once. Raises ApiError for a
     refusal that waiting does not cure (Forbidden, NotFound when the type is not served, …), and
@@ -160,7 +163,11 @@ async def watch(
     selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
     follower = _Follower(client, res.path(namespace), selectors, timing)
     items, version = await client.list(
-        res, namespace, label_selector=label_selector, field_selector=field_selector
+        res,
+        namespace,
+        label_selector=label_selector,
+        field_selector=field_selector,
+        shape=shape,
     )
     follower.listed(version)
     yield Listed(items, version=version)
@@ -174,12 +181,18 @@ async def watch(
             finally:
                 await connection.aclose()
         except Gone as error:
-            since = follower.heard
+            since, after = follower.heard, follower.version
             items, version = await client.list(
-                res, namespace, label_selector=label_selector, field_selector=field_selector
+                res,
+                namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                shape=shape,
             )
             follower.listed(version)
-            yield Listed(items, gap=True, reason=error.message, since=since, version=version)
+            yield Listed(
+                items, gap=True, reason=error.message, since=since, version=version, after=after
+            )
             # Another 410 at once would be a server that forgets faster than we can ask.
             problem = error
         except (ApiError, Unreachable, ValueError) as error:

@@ -18,14 +18,26 @@ FEATURES: Final[dict[str, Feature]] = {
     "ab-testing": Feature("subject", "Routes by header or cookie during the analysis."),
     "autoscaler": Feature("subject", "Pauses and resumes the target's autoscaler."),
     "blue-green": Feature("subject", "Analyses by iterations, then switches."),
+    "change-fence": Feature(
+        "subject", "Tells a change of the target from a change of how it computes its own hash."
+    ),
+    "config-tracking": Feature(
+        "subject",
+        "Takes a change of a ConfigMap or Secret that the target uses for a new revision.",
+    ),
     "confirm-promotion": Feature("subject", "Waits for a webhook before it promotes."),
     "daemonset": Feature("subject", "Takes DaemonSets as targets."),
     "deployment": Feature("subject", "Takes Deployments as targets."),
+    "freeze": Feature("subject", "Keeps a failed revision in place for a person to look at."),
     "knative": Feature("subject", "Takes Knative Services as targets."),
+    "manual-rollback-aborts": Feature(
+        "subject", "Ends a running analysis when the target goes back to the promoted revision."
+    ),
     "match-label-keys": Feature(
         "subject", "Keeps matchLabelKeys of affinity and spread terms on the primary."
     ),
     "metrics": Feature("subject", "Decides by queries to a metrics server."),
+    "mirroring": Feature("subject", "Sends a copy of the traffic to the new revision."),
     "progress-deadline": Feature("subject", "Fails a rollout that makes no progress in time."),
     "provider-kubernetes": Feature("subject", "Works with plain Services only."),
     "restart-on-new-revision": Feature(
@@ -33,9 +45,14 @@ FEATURES: Final[dict[str, Feature]] = {
     ),
     "session-affinity": Feature("subject", "Keeps users on the revision that they have seen."),
     "skip-analysis": Feature("subject", "Promotes at once when told to."),
+    "sub-10s-interval": Feature("subject", "Honours analysis intervals shorter than ten seconds."),
     "suspend": Feature("subject", "Does nothing while suspended."),
     "traffic-weights": Feature("subject", "Moves the traffic in steps of weight."),
     "webhooks": Feature("subject", "Calls webhooks around and during the analysis."),
+    "audit": Feature("cluster", "Tells which requests the controller under test makes."),
+    "kubernetes-upgrade": Feature(
+        "cluster", "Its control plane can be replaced by another version's, its data kept."
+    ),
     "network": Feature("cluster", "Pods can be reached over the network."),
     "real-pods": Feature("cluster", "Containers really run."),
     "several-nodes": Feature("cluster", "Has more than one schedulable node."),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from harness.model.outcome import ExitCode, Outcome, combine
@@ -18,6 +19,8 @@ FORMAT: Final = "drill-report/1"
 """Format of one drill's report."""
 RUN_FORMAT: Final = "drill-run/1"
 """Format of the report of several drills."""
+SPARSE: Final = MappingProxyType({"sparse": True})
+"""Marks a field that the JSON form leaves out where it has its default: most drills have nothing to say there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,67 @@ class PhaseRow:
     weight: int | None
     step: str
     pods: tuple[PodPlace, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """Where a workload was, as its own controller says, whatever the subject makes of it: the witness of "unchanged"."""
+
+    hash: str
+    """Hash of its current ReplicaSet; empty if it was not known."""
+    number: str
+    """Number of its revision; empty if it has none."""
+
+    @property
+    def text(self) -> str:
+        """Both, e.g. `6d4f9b7c58/1`."""
+        return f"{self.hash}/{self.number}" if self.number else self.hash
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What happened to a rollout within a part of a drill."""
+
+    starts: int
+    """Analyses that began, or started over."""
+    target_rolls: int
+    primary_rolls: int
+    """How often target and primary got another current ReplicaSet."""
+    tracking_writes: int
+    """How often the status' record of the revision changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutRow:
+    """One of several rollouts. Counts begin with the upgrade, or, where there is none, when the subject was last started."""
+
+    name: str
+    group: str
+    """Its label `drill/cell`; may be empty."""
+    phases: tuple[tuple[float, str], ...]
+    """Every phase with the time at which it was seen first."""
+    before: Counted
+    """From the upgrade to the change, or to the end of observation where no change came later."""
+    after: Counted | None
+    """From the change on; None where no change came after the upgrade."""
+    expected: int | None
+    """Analyses that should have begun before the change, from the scenario's value `starts`; None: it does not say."""
+    looks: int
+    """How often the subject provably looked at it, up to the change."""
+    target_before: Revision
+    """When the subject that was replaced had ended."""
+    target_after: Revision
+    """At the change, or when observation ended."""
+
+    @property
+    def final(self) -> str:
+        """The phase in which it was last."""
+        return self.phases[-1][1] if self.phases else ""
+
+    @property
+    def target_unchanged(self) -> bool:
+        """Whether the target is provably at the same revision as before."""
+        return bool(self.target_before.hash) and self.target_before == self.target_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +272,20 @@ class EnvironmentFacts:
     """What simulates the nodes; empty for real ones."""
     seed: int | None
     exclusive: bool
+    subjects: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Names of all subjects in their order, where one took over from another."""
+    control_planes: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Versions of Kubernetes in their order, where one took over from another."""
+
+    @property
+    def subject_text(self) -> str:
+        """The subject with its version, or all of them: `flagger@1.37.0 → flagger@1.38.0`."""
+        return " → ".join(self.subjects) or f"{self.subject} {self.subject_version}"
+
+    @property
+    def kubernetes_text(self) -> str:
+        """The version of Kubernetes, or all of them."""
+        return " → ".join(self.control_planes) or self.kubernetes
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +320,10 @@ class DrillReport:
     truncated: bool = False
     """Whether the recording breaks off (the harness was killed)."""
     format: str = FORMAT
+    rollouts: tuple[RolloutRow, ...] = field(default=(), metadata=SPARSE)
+    """Where there is more than one rollout: a row for each, instead of `rows`."""
+    upgrade_at: float | None = field(default=None, metadata=SPARSE)
+    """When the last upgrade began."""
 
     def finding(self, check: str) -> Finding | None:
         """Return the finding of a check by its id."""
@@ -285,4 +367,8 @@ def _plain(value: object) -> Any:
 
 
 def _plain_dict(value: Any) -> dict[str, Any]:
-    return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    return {
+        item.name: _plain(given)
+        for item in dataclasses.fields(value)
+        if (given := getattr(value, item.name)) != item.default or not item.metadata.get("sparse")
+    }

@@ -8,111 +8,34 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, cast
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+from harness.model.actions import (
+    ACTIONS,
+    Action,
+    ApplyStep,
+    DeleteStep,
+    HandbackStep,
+    KillStep,
+    PatchStep,
+    ScaleStep,
+    StartStep,
+    StopStep,
+    TemplatePatch,
+    UpgradeStep,
+    WaitStep,
+    read_action,
+)
+from harness.model.outcome import Outcome
 
 DEFAULT_VARIANT: Final = "default"
 """Name of the only variant of a scenario that declares none."""
 
+ANY_PHASE: Final = "any"
+"""Expected phase of a drill whose rollouts may end in any phase: then its checks decide."""
+
 CheckKind = Literal["eventually", "always", "never"]
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyStep:
-    """Apply the objects of some manifests, in this order."""
-
-    VERB: ClassVar[str] = "apply"
-
-    manifests: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TemplatePatch:
-    """A change of a workload's pod template; empty parts are left alone."""
-
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    image: str = ""
-    """New image of the first container."""
-
-
-@dataclass(frozen=True, slots=True)
-class PatchStep:
-    """Change one object: its pod template, or by a raw merge patch. Exactly one of the two is given."""
-
-    VERB: ClassVar[str] = "patch"
-
-    target: str
-    """`workload`, `rollout` or `Kind/name`."""
-    template: TemplatePatch | None = None
-    merge: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteStep:
-    """Delete one object."""
-
-    VERB: ClassVar[str] = "delete"
-
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleStep:
-    """Set the number of replicas of one workload."""
-
-    VERB: ClassVar[str] = "scale"
-
-    target: str
-    replicas: int
-
-
-@dataclass(frozen=True, slots=True)
-class StopStep:
-    """Ask the subject's process to end, and wait until it has."""
-
-    VERB: ClassVar[str] = "stop"
-
-
-@dataclass(frozen=True, slots=True)
-class StartStep:
-    """Start the subject's process again."""
-
-    VERB: ClassVar[str] = "start"
-
-
-@dataclass(frozen=True, slots=True)
-class KillStep:
-    """End the subject's process without giving it a chance to finish anything."""
-
-    VERB: ClassVar[str] = "kill"
-
-
-@dataclass(frozen=True, slots=True)
-class WaitStep:
-    """Let time pass."""
-
-    VERB: ClassVar[str] = "wait"
-
-    seconds: float
-
-
-Action = ApplyStep | PatchStep | DeleteStep | ScaleStep | StopStep | StartStep | KillStep | WaitStep
-
-ACTIONS: Final[dict[str, type[Action]]] = {
-    cls.VERB: cls
-    for cls in (
-        ApplyStep,
-        PatchStep,
-        DeleteStep,
-        ScaleStep,
-        StopStep,
-        StartStep,
-        KillStep,
-        WaitStep,
-    )
-}
-"""Verb -> type of its action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +73,9 @@ class Check:
     """Name of a step (until its `until` held), `end`, or `settled`: the end of the settle time."""
     hold_for: float = 0.0
     """Seconds; only counts when the expression holds without a break for longer than this."""
+    otherwise: Outcome = Outcome.FAIL
+    """What becomes of it when it was seen not to hold: `fail`, or `unknown` for a check that only says whether the others mean
+    anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +105,7 @@ class Expect:
     """How the drill should end."""
 
     phase: str = "Succeeded"
+    """A phase, or `any`."""
     fail: tuple[str, ...] = ()
     """Ids of the checks that must fail; all others must pass."""
 
@@ -221,11 +148,23 @@ class Resolved:
     """First 12 hex digits of the SHA-256 over the scenario file and its manifests."""
     adopted: bool = False
     """Whether the manifests are somebody's own: never templated, and their namespace is replaced by the drill's."""
+    subject: str | None = None
+    """Name of the subject that the drill starts with; None: the user chooses."""
+    kubernetes: str | None = None
+    """Version of Kubernetes that the cluster starts with, e.g. `v1.34.4` or `v1.34`; None: the user's or the default."""
+    slow: bool = False
+    """Whether pytest runs it only when slow drills are asked for."""
 
     @property
     def change_step(self) -> str | None:
         """Name of the step that is the change, if any."""
         return next((step.name for step in self.steps if step.change), None)
+
+    @property
+    def subjects(self) -> tuple[str | None, ...]:
+        """Names of all subjects in their order: the first (None: the user's choice), and those of upgrade steps."""
+        upgrades = (step.action for step in self.steps if isinstance(step.action, UpgradeStep))
+        return self.subject, *(action.subject for action in upgrades if action.subject is not None)
 
     @property
     def control(self) -> bool:
@@ -267,6 +206,9 @@ class Resolved:
             done_when=tuple(_done(row) for row in _rows(body.get("doneWhen"))),
             digest=str(body.get("digest", "")),
             adopted=body.get("adopted") is True,
+            subject=_text(body.get("subject")),
+            kubernetes=_text(body.get("kubernetes")),
+            slow=body.get("slow") is True,
         )
 
 
@@ -300,6 +242,7 @@ def _check_json(check: Check) -> dict[str, Any]:
         "from": check.from_,
         "until": check.until,
         "for": check.hold_for,
+        "otherwise": check.otherwise.value,
     }
 
 
@@ -338,40 +281,10 @@ def _expect(value: object) -> Expect:
     return Expect(str(row.get("phase", "Succeeded")), _texts(row.get("fail")))
 
 
-def _action(verb: object, value: object) -> Action | None:
-    cls = ACTIONS.get(str(verb))
-    row = _mapping(value)
-    if cls is None:
-        return None
-    if cls is ApplyStep:
-        return ApplyStep(_texts(row.get("manifests")))
-    if cls is PatchStep:
-        template = row.get("template")
-        merge = row.get("merge")
-        return PatchStep(
-            str(row.get("target", "")),
-            None if not isinstance(template, Mapping) else _template(template),
-            None if merge is None else _mapping(merge),
-        )
-    if cls is DeleteStep:
-        return DeleteStep(str(row.get("target", "")))
-    if cls is ScaleStep:
-        return ScaleStep(str(row.get("target", "")), _whole(row.get("replicas")) or 0)
-    if cls is WaitStep:
-        return WaitStep(_number(row.get("seconds")) or 0.0)
-    return cls()  # type: ignore[call-arg]  # stop, start and kill have no arguments
-
-
-def _template(row: Mapping[str, Any]) -> TemplatePatch:
-    return TemplatePatch(
-        _mapping(row.get("annotations")), _mapping(row.get("labels")), str(row.get("image", ""))
-    )
-
-
 def _step(row: Mapping[str, Any]) -> Step:
     return Step(
         name=str(row.get("name", "")),
-        action=_action(row.get("verb"), row.get("action")),
+        action=read_action(row.get("verb"), row.get("action")),
         until=_text(row.get("until")),
         within=_number(row.get("within")),
         change=row.get("change") is True,
@@ -387,6 +300,7 @@ def _check(row: Mapping[str, Any]) -> Check:
         from_=_text(row.get("from")),
         until=str(row.get("until") or "settled"),
         hold_for=_number(row.get("for")) or 0.0,
+        otherwise=Outcome.UNKNOWN if row.get("otherwise") == Outcome.UNKNOWN else Outcome.FAIL,
     )
 
 
@@ -401,3 +315,30 @@ def _record(row: Mapping[str, Any]) -> Record:
 
 def _done(row: Mapping[str, Any]) -> DoneWhen:
     return DoneWhen(str(row.get("text", "")), _texts(row.get("by")))
+
+
+__all__ = [
+    "ACTIONS",
+    "ANY_PHASE",
+    "DEFAULT_VARIANT",
+    "Action",
+    "ApplyStep",
+    "Check",
+    "CheckKind",
+    "DeleteStep",
+    "DoneWhen",
+    "Expect",
+    "HandbackStep",
+    "KillStep",
+    "Nodes",
+    "PatchStep",
+    "Record",
+    "Resolved",
+    "ScaleStep",
+    "StartStep",
+    "Step",
+    "StopStep",
+    "TemplatePatch",
+    "UpgradeStep",
+    "WaitStep",
+]

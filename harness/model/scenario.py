@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import ConfigDict, Field
 
 from harness.model.duration import Duration, format_duration, parse_duration
+from harness.model.names import KUBERNETES, SUBJECT
 from harness.model.resolved import (
     ACTIONS,
     DEFAULT_VARIANT,
@@ -21,6 +22,7 @@ from harness.model.resolved import (
     DeleteStep,
     DoneWhen,
     Expect,
+    HandbackStep,
     KillStep,
     Nodes,
     PatchStep,
@@ -31,6 +33,7 @@ from harness.model.resolved import (
     Step,
     StopStep,
     TemplatePatch,
+    UpgradeStep,
     WaitStep,
 )
 from harness.model.scenario_checks import (
@@ -91,6 +94,18 @@ class VariantSpec(Model):
         description="Values that differ from `spec.values`; only names declared there.",
         examples=[{"revisionKey": False}],
     )
+    subject: str | None = Field(
+        default=None,
+        pattern=SUBJECT,
+        description="The controller under test, where it differs from `spec.subject`.",
+        examples=["flagger@1.44.0"],
+    )
+    slow: bool = Field(
+        default=False,
+        description="Whether it takes so long that pytest runs it with `-m slow` only; so does every drill that needs a controller "
+        "other than the bundled one.",
+        examples=[True],
+    )
     expect: ExpectSpec = Field(
         default=ExpectSpec(),
         description="What differs from `spec.expect`.",
@@ -115,6 +130,19 @@ class Spec(Model):
         default=[],
         description="Features that subject and cluster must have; a missing one makes the verdict `unsupported`.",
         examples=[["blue-green"]],
+    )
+    subject: str | None = Field(
+        default=None,
+        pattern=SUBJECT,
+        description="The controller under test that the drill starts with; unless given, the user chooses with `--subject`, which "
+        "a scenario that names it refuses. Subjects that steps upgrade to must have the required features too.",
+        examples=["flagger@1.44.0"],
+    )
+    kubernetes: str | None = Field(
+        default=None,
+        pattern=KUBERNETES,
+        description="The version of Kubernetes that the cluster starts with; the default one unless given.",
+        examples=["v1.34"],
     )
     nodes: NodesSpec = Field(
         default=NodesSpec(), description="How many nodes it needs.", examples=[{"count": 2}]
@@ -209,6 +237,7 @@ __all__ = [
     "DoneWhen",
     "Duration",
     "Expect",
+    "HandbackStep",
     "KillStep",
     "Nodes",
     "PatchStep",
@@ -220,6 +249,7 @@ __all__ = [
     "Step",
     "StopStep",
     "TemplatePatch",
+    "UpgradeStep",
     "WaitStep",
     "format_duration",
     "parse_duration",

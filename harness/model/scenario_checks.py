@@ -24,7 +24,7 @@ RECORD_OBJECT: Final = (
 )
 BUILT_IN_CHECKS: Final[dict[str, str]] = {
     "steps-completed": "Every step's `until` held in time.",
-    "ends-in": "The rollout's last phase is the expected one.",
+    "ends-in": "Every rollout's last phase is the expected one.",
     "settled": "Nothing changed any more during the settle time.",
     "recorded": "Everything that the scenario wants recorded was found.",
     "nothing-forbidden": "The API server refused nothing to the controller under test.",
@@ -47,14 +47,15 @@ Phase = Literal[
     "Terminating",
     "Terminated",
 ]
+ExpectedPhase = Literal[Phase, "any"]
 
 
 class ExpectSpec(Model):
     """How a drill should end."""
 
-    phase: Phase | None = Field(
+    phase: ExpectedPhase | None = Field(
         default=None,
-        description="Phase in which the rollout should end; Succeeded unless given.",
+        description="Phase in which every rollout should end; Succeeded unless given. `any`: the checks decide.",
         examples=["Failed"],
     )
     fail: list[str] | None = Field(
@@ -81,6 +82,12 @@ class CheckSpec(Model):
         default="",
         description="The statement as a sentence for the report; the id in words unless given.",
         examples=["No pod was ever blocked"],
+    )
+    when: bool = Field(
+        default=True,
+        description="Whether there is such a check at all; a template makes it depend on values. A line of `doneWhen` that needs a "
+        "check which is left out is left out too.",
+        examples=["{{ looks > 0 }}"],
     )
     eventually: str | None = Field(
         default=None,
@@ -119,6 +126,12 @@ class CheckSpec(Model):
         description="The expression counts only when it holds without a break for longer than this; "
         "0s unless given, which means any moment.",
         examples=["5s"],
+    )
+    otherwise: Literal["fail", "unknown"] = Field(
+        default="fail",
+        description="What becomes of the check when it does not hold. `unknown` is for a check that says whether the others mean "
+        "anything; then the drill has no verdict.",
+        examples=["unknown"],
     )
 
 

@@ -7,15 +7,27 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.model.duration import Duration  # noqa: TC001 - pydantic reads annotations at run time
+from harness.model.names import KUBERNETES, RELEASE, SUBJECT
 
-VERBS: Final = ("apply", "patch", "delete", "scale", "stop", "start", "kill", "wait")
+VERBS: Final = (
+    "apply",
+    "patch",
+    "delete",
+    "scale",
+    "stop",
+    "start",
+    "kill",
+    "upgrade",
+    "handback",
+    "wait",
+)
 """What a step can do."""
-RESERVED_VERBS: Final = ("applyAs", "upgrade", "node", "gate")
+RESERVED_VERBS: Final = ("applyAs", "node", "gate")
 """Verbs that a later version of the format will have; nothing else may use these names."""
 CHANGING_VERBS: Final = ("patch", "scale", "delete")
 """The first step with one of these is the change, unless another step says `change: true`."""
-TARGET: Final = r"^(workload|rollout|[A-Z][A-Za-z0-9]*/[a-z0-9]([-.a-z0-9]*[a-z0-9])?)$"
-"""How a step names one object."""
+TARGET: Final = r"^(workloads?|rollouts?|[A-Z][A-Za-z0-9]*/[a-z0-9]([-.a-z0-9]*[a-z0-9])?)$"
+"""How a step names one object, or all of a sort."""
 DEFAULT_WITHIN: Final = 60.0
 """Seconds that `until` may take when the step does not say."""
 
@@ -44,13 +56,23 @@ class TemplateSpec(Model):
     )
 
 
+_WHERE: Final = (
+    "Which of `workloads` or `rollouts`: labels that the rollout object has in its manifest; all of them unless given. "
+    "A workload is chosen by the labels of the rollout object that refers to it."
+)
+
+
 class PatchSpec(Model):
-    """Changes one object: give `template` or `merge`."""
+    """Changes objects: give `template`, `merge` or `status`."""
 
     target: str = Field(
         pattern=TARGET,
-        description="What to change: `workload` (the rollout's target), `rollout`, or `Kind/name`.",
+        description="What to change: `workload` (the rollout's target), `rollout`, `Kind/name`, or every one of the manifests: "
+        "`workloads`, `rollouts`.",
         examples=["workload"],
+    )
+    where: dict[str, str] | None = Field(
+        default=None, min_length=1, description=_WHERE, examples=[{"drill/phase": "Failed"}]
     )
     template: TemplateSpec | None = Field(
         default=None,
@@ -62,27 +84,75 @@ class PatchSpec(Model):
         description="JSON merge patch of the whole object (null removes a field).",
         examples=[{"spec": {"paused": True}}],
     )
+    status: dict[str, Any] | None = Field(
+        default=None,
+        description="JSON merge patch of the status, through its subresource: the fields within `status`.",
+        examples=[{"lastAppliedSpec": "5d7f8"}],
+    )
 
 
 class DeleteSpec(Model):
-    """Deletes one object."""
+    """Deletes objects."""
 
     target: str = Field(
         pattern=TARGET,
-        description="What to delete: `workload`, `rollout`, or `Kind/name`.",
+        description="What to delete: `workload`, `rollout`, `Kind/name`, `workloads`, `rollouts`.",
         examples=["Deployment/web-primary"],
+    )
+    where: dict[str, str] | None = Field(
+        default=None, min_length=1, description=_WHERE, examples=[{"drill/phase": "Failed"}]
+    )
+    orphan: bool = Field(
+        default=False,
+        description="Whether what it owns is left behind instead of being collected.",
+        examples=[True],
     )
 
 
 class ScaleSpec(Model):
-    """Sets the number of replicas of a workload."""
+    """Sets the number of replicas of workloads."""
 
     target: str = Field(
         pattern=TARGET,
-        description="What to scale: `workload`, or `Kind/name`.",
+        description="What to scale: `workload`, `Kind/name`, or `workloads`.",
         examples=["workload"],
     )
+    where: dict[str, str] | None = Field(
+        default=None, min_length=1, description=_WHERE, examples=[{"drill/phase": "Failed"}]
+    )
     replicas: int = Field(ge=0, description="Number of replicas.", examples=[3])
+
+
+class UpgradeSpec(Model):
+    """Puts another subject or another version of Kubernetes in place: give one of the two."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["subject"]}, {"required": ["kubernetes"]}]},
+    )
+
+    subject: str | None = Field(
+        default=None,
+        pattern=SUBJECT,
+        description="The controller that takes over: the one that runs is stopped, if it still runs; CRD and rights of the new "
+        "one are applied, and it is started.",
+        examples=["flagger@1.44.0"],
+    )
+    kubernetes: str | None = Field(
+        default=None,
+        pattern=KUBERNETES,
+        description="The version of the control plane that takes over, with the same data.",
+        examples=["v1.36"],
+    )
+
+
+class HandbackSpec(Model):
+    """Makes the way back from the bundled controller, which must be stopped, to a Flagger."""
+
+    to: str = Field(
+        pattern=RELEASE,
+        description="The released Flagger that takes over in a later step; its hashes are put into the statuses.",
+        examples=["flagger@1.44.0"],
+    )
 
 
 class StepSpec(Model):
@@ -94,6 +164,11 @@ class StepSpec(Model):
         description="Name of the step, unique; checks and records refer to it.",
         examples=["initialise"],
     )
+    when: bool = Field(
+        default=True,
+        description="Whether there is such a step at all; a template makes it depend on values.",
+        examples=["{{ rewrite == 'legacy' }}"],
+    )
     apply: list[str] | None = Field(
         default=None,
         min_length=1,
@@ -102,17 +177,17 @@ class StepSpec(Model):
     )
     patch: PatchSpec | None = Field(
         default=None,
-        description="Verb: change one object.",
+        description="Verb: change objects.",
         examples=[{"target": "workload", "template": {"annotations": {"drill/revision": "2"}}}],
     )
     delete: DeleteSpec | None = Field(
         default=None,
-        description="Verb: delete one object.",
+        description="Verb: delete objects.",
         examples=[{"target": "Deployment/web-primary"}],
     )
     scale: ScaleSpec | None = Field(
         default=None,
-        description="Verb: set the replicas of a workload.",
+        description="Verb: set the replicas of workloads.",
         examples=[{"target": "workload", "replicas": 3}],
     )
     stop: Literal["subject"] | None = Field(
@@ -129,6 +204,17 @@ class StepSpec(Model):
         default=None,
         description="Verb: kill the controller under test at once.",
         examples=["subject"],
+    )
+    upgrade: UpgradeSpec | None = Field(
+        default=None,
+        description="Verb: put another controller, or another version of Kubernetes, in the place of the one that runs.",
+        examples=[{"subject": "flagger@1.44.0"}],
+    )
+    handback: HandbackSpec | None = Field(
+        default=None,
+        description="Verb: put the hashes of a Flagger into the statuses, as `drill controller handback --apply` does, so that it "
+        "starts no analysis by itself when it takes over. The bundled controller must be stopped before.",
+        examples=[{"to": "flagger@1.44.0"}],
     )
     wait: Duration | None = Field(
         default=None,

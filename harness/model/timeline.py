@@ -46,6 +46,13 @@ class RolloutKind:
     failed_checks_path: str = "status.failedChecks"
     target_path: str = "spec.targetRef.name"
     primary_suffix: str = "-primary"
+    suspend_path: str = "spec.suspend"
+    applied_path: str = "status.lastAppliedSpec"
+    """Where the status says which revision was taken up last; the subject's own form."""
+    promoted_path: str = "status.lastPromotedSpec"
+    """Where it says which was promoted last."""
+    fence_path: str = "status.lastTrackedRevision"
+    """Where it says at which revision of the target that was, so that a form alone never counts as a change."""
     phases: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -141,18 +148,38 @@ class StepState:
     state: Literal["started", "acted", "held", "timed-out", "failed"]
     """`acted`: its verb is done. `held`: its `until` holds (or it has none). The last two end the drill."""
     detail: str = ""
-    """For `timed-out` what was seen last, for `failed` the error."""
+    """For `timed-out` what was seen last, for `failed` the error, for an upgrade that was `acted` from what to what."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectState:
-    """The subject's process was started, ended, or was refused something by the API server."""
+    """The subject's process was started, ended, was refused something by the API server, or evaluated a rollout.
+
+    `started`: `detail` is name and version. `looked`: `detail` is the name of the rollout object and, behind a space, the row of
+    the subject's decision table that applied, if it says so. Only event-driven subjects tell.
+    """
 
     TYPE: ClassVar[str] = "subject"
 
     t: float
-    state: Literal["started", "stopped", "killed", "exited", "forbidden"]
+    state: Literal["started", "stopped", "killed", "exited", "forbidden", "looked"]
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """How many requests the subject has made since it was last started, as the API server's audit log counts them."""
+
+    TYPE: ClassVar[str] = "requests"
+
+    t: float
+    rollouts: Mapping[str, tuple[int, int]]
+    """Name of a rollout object -> reads and writes that name it, its target or its primary; only those with any."""
+    total: int
+    """All requests of the subject, watches not among them."""
+    watches: int
+    """Watches that it opened."""
+    source: str = "audit log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +268,7 @@ Observation = (
     | WatchState
     | StepState
     | SubjectState
+    | Requests
     | Precondition
     | Missing
     | Interrupted
@@ -257,6 +285,7 @@ _TYPES: Final[dict[str, type[Observation]]] = {
         WatchState,
         StepState,
         SubjectState,
+        Requests,
         Precondition,
         Missing,
         Interrupted,
@@ -357,7 +386,14 @@ def _parse_row(number: int, row: object) -> Observation:
         if key in row:
             row[key] = tuple(row[key])
     try:
+        if cls is Requests:
+            row["rollouts"] = {name: _pair(pair) for name, pair in dict(row["rollouts"]).items()}
         return cls(**row)
-    except TypeError as error:
+    except (TypeError, ValueError, KeyError) as error:
         msg = f"line {number}: {name} does not fit format {FORMAT}: {error}"
         raise TimelineError(msg) from error
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    reads, writes = value
+    return int(reads), int(writes)

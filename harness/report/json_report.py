@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model.report import DrillReport, RunReport
+from harness.model.report import DrillReport, EnvironmentFacts, RunReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +42,17 @@ def schema() -> dict[str, Any]:
     }
     drill["properties"]["format"] = {"const": "drill-report/1"}
     definitions.update(DrillReport=drill, RunReport=run)
-    for definition in _objects(definitions):
+    sparse = {
+        (cls.__name__, item.name)
+        for cls in (DrillReport, EnvironmentFacts)
+        for item in dataclasses.fields(cls)
+        if item.metadata.get("sparse")
+    }
+    for name, definition in _objects(definitions):
         definition["additionalProperties"] = False
-        definition["required"] = sorted(definition["properties"])
+        definition["required"] = sorted(
+            key for key in definition["properties"] if (name, key) not in sparse
+        )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Report of rollout-drill",
@@ -57,8 +66,8 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _objects(definitions: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    return (d for d in definitions.values() if "properties" in d)
+def _objects(definitions: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((name, d) for name, d in definitions.items() if "properties" in d)
 
 
 if __name__ == "__main__":

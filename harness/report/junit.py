@@ -51,8 +51,8 @@ def _case(suite: ET.Element, drill: DrillReport) -> None:
     facts = {
         "run": drill.run_id,
         "drill": drill.drill_id,
-        "subject": f"{drill.environment.subject} {drill.environment.subject_version}",
-        "kubernetes": drill.environment.kubernetes,
+        "subject": drill.environment.subject_text,
+        "kubernetes": drill.environment.kubernetes_text,
         "nodes": drill.environment.simulated or "real",
         "outcome": drill.verdict.outcome,
         "as-expected": str(drill.verdict.as_expected).lower(),

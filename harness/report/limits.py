@@ -26,17 +26,21 @@ class Limits:
     """Pods in one row."""
     block: int
     """Characters of one JSON block."""
+    rollouts: int
+    """Rows of the table of rollouts."""
     items: int
     """Entries of a list: notes, gaps, recorded values, objects left."""
 
 
 STEPS: Final = (
-    Limits(evidence=2_000, rows=2_000, main_rows=30, pods=200, block=20_000, items=200),
-    Limits(evidence=800, rows=400, main_rows=30, pods=60, block=6_000, items=60),
-    Limits(evidence=500, rows=150, main_rows=24, pods=30, block=3_000, items=40),
-    Limits(evidence=400, rows=60, main_rows=20, pods=16, block=1_500, items=20),
-    Limits(evidence=300, rows=20, main_rows=12, pods=8, block=800, items=10),
-    Limits(evidence=200, rows=0, main_rows=8, pods=4, block=300, items=5),
+    Limits(
+        evidence=2_000, rows=2_000, main_rows=30, pods=200, rollouts=500, block=20_000, items=200
+    ),
+    Limits(evidence=800, rows=400, main_rows=30, pods=60, rollouts=200, block=6_000, items=60),
+    Limits(evidence=500, rows=150, main_rows=24, pods=30, rollouts=120, block=3_000, items=40),
+    Limits(evidence=400, rows=60, main_rows=20, pods=16, rollouts=60, block=1_500, items=20),
+    Limits(evidence=300, rows=20, main_rows=12, pods=8, rollouts=30, block=800, items=10),
+    Limits(evidence=200, rows=0, main_rows=8, pods=4, rollouts=10, block=300, items=5),
 )
 """From the whole to the least."""
 

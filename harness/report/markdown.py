@@ -12,6 +12,7 @@ from harness.data import data_path
 from harness.model.clock import moment, span
 from harness.model.outcome import Outcome
 from harness.report.limits import GITHUB, Limits, fit
+from harness.report.markdown_rollouts import rollouts
 from harness.report.markdown_rows import rows
 from harness.report.text import block, code, code_cell, esc, plural, short, table
 
@@ -27,11 +28,11 @@ MARKS: Final = {
     Outcome.UNSUPPORTED: "🚫",
     Outcome.ERROR: "💥",
 }
-_SIMULATED: Final = (
+SIMULATED: Final = (
     "API server, controllers and scheduler are real, the nodes are not: no container ran. Placement, order and "
     "scheduling are proven; whether an application becomes ready, how long that takes, and traffic are not."
 )
-_REAL: Final = "What was seen holds for these nodes and versions; it proves nothing about others, or about load."
+REAL: Final = "What was seen holds for these nodes and versions; it proves nothing about others, or about load."
 
 
 @functools.cache
@@ -75,6 +76,7 @@ def _render(report: DrillReport, limits: Limits, level: int) -> str:
             statements=_statements(report.findings, limits),
             time_zero=_time_zero(report),
             rows=rows(report, limits),
+            rollouts=rollouts(report, limits),
             recorded=[_recorded(entry, limits) for entry in report.recorded[: limits.items]],
             left=_left(report),
             left_items=_left_items(report, limits),
@@ -107,7 +109,7 @@ def _nodes(report: DrillReport) -> str:
     env = report.environment
     names = ", ".join(esc(name) for name in env.nodes) or "none"
     kind = esc(f"simulated ({env.simulated})") if env.simulated else "real"
-    return f"Nodes: {kind}: {names}. {_SIMULATED if env.simulated else _REAL}"
+    return f"Nodes: {kind}: {names}. {SIMULATED if env.simulated else REAL}"
 
 
 def _label(report: DrillReport) -> str:
@@ -211,8 +213,8 @@ def _versions(report: DrillReport) -> str:
     seed = "" if env.seed is None else f", seed {env.seed}"
     lines = [
         ("rollout-drill", env.harness),
-        ("subject", f"{env.subject} {env.subject_version}, {env.rollout_kind}"),
-        ("Kubernetes", env.kubernetes),
+        ("subject", f"{env.subject_text}, {env.rollout_kind}"),
+        ("Kubernetes", env.kubernetes_text),
         ("cluster", f"{env.cluster_kind} {env.cluster_name}"),
         ("nodes", f"{nodes}{seed}"),
         ("recording", f"{plural(report.observations, 'observation')} in {span(report.seconds)}"),

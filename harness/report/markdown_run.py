@@ -74,8 +74,10 @@ def _lead(run: RunReport) -> str:
         return told
     env = run.drills[0].environment
     nodes = f"simulated ({env.simulated})" if env.simulated else "real"
+    subjects = list(dict.fromkeys(drill.environment.subject_text for drill in run.drills))
+    subject = f"Subject {subjects[0]}" if len(subjects) == 1 else "Subjects differ"
     return (
-        f"{told} Subject {esc(env.subject)} {esc(env.subject_version)}, Kubernetes {esc(env.kubernetes)}, "
+        f"{told} {esc(subject)}, Kubernetes {esc(env.kubernetes)}, "
         f"nodes {esc(nodes)}; rollout-drill {esc(env.harness)}; {window(run.drills[0])} (first drill)."
     )
 

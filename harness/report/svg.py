@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from harness.model.clock import moment
+from harness.report import svg_rollouts
 from harness.report.svg_canvas import WIDTH, Canvas, Scale, fitted, number, width_of
 from harness.report.svg_phases import Band, Spot, bands, overlaps, place
 from harness.report.svg_pods import ROLES, Look, Stay, lanes, most_telling, role, stays
@@ -14,7 +15,7 @@ from harness.report.svg_words import bad, description, failed, hint, violated
 from harness.report.text import plural
 
 if TYPE_CHECKING:
-    from harness.model.report import DrillReport, Finding
+    from harness.model.report import DrillReport, Finding, RolloutRow
 
 _MARGIN: Final = 16
 _LEFT: Final = 140
@@ -25,6 +26,8 @@ _POD: Final = 25
 """Height of a pod's label with its bar."""
 _ROW: Final = 17
 _LINE: Final = 15
+_LANE: Final = 13
+"""Height of a rollout's lane."""
 _MOST_PODS: Final = 48
 _MOST_PHASES: Final = 60
 _MOST_FINDINGS: Final = 8
@@ -51,6 +54,8 @@ class _Picture:
         last = report.rows[-1].t if report.rows else 0.0
         self.scale = Scale(_LEFT, WIDTH - _RIGHT, max(report.observed_until, last) or 1.0)
         self.canvas = Canvas(f"Drill {report.scenario.id}", description(report))
+        if report.rollouts:
+            return self._draw_rollouts()
         everything = stays(report.rows)
         shown, hidden = most_telling(everything, _MOST_PODS)
         if hidden:
@@ -77,6 +82,55 @@ class _Picture:
         self._foot()
         return self.canvas.done(self.y + _MARGIN / 2)
 
+    def _draw_rollouts(self) -> str:
+        """Draw lanes of rollouts instead of nodes and pods: where hundreds of pods run says less than what their rollouts did."""
+        report = self.report
+        self.canvas.style(svg_rollouts.css())
+        shown, hidden = svg_rollouts.chosen(report.rollouts)
+        if hidden:
+            self.notes.append(
+                f"{plural(hidden, 'rollout')} like these not shown; report.json has them all."
+            )
+        self._head([])
+        self._legend({piece.kind for row in shown for piece in self._stretches(row)})
+        top = self.y
+        self._moment_label(report.upgrade_at, "upgrade")
+        self._change_label()
+        self._findings()
+        guides = self.y
+        for row in shown:
+            self._rollout(row)
+        self._guides(guides)
+        for at in {report.upgrade_at, report.change_at} - {None}:
+            x = self.scale.x(at or 0.0)
+            self.canvas.line("change", (x, top), (x, self.y), back=True)
+        self.y += 6
+        self._axis(top)
+        self._foot()
+        return self.canvas.done(self.y + _MARGIN / 2)
+
+    def _stretches(self, row: RolloutRow) -> list[svg_rollouts.Stretch]:
+        return svg_rollouts.stretches(row, self.report.observed_until)
+
+    def _legend(self, kinds: set[str]) -> None:
+        x = float(_LEFT)
+        self.y += _LINE
+        for kind, text in svg_rollouts.LEGEND.items():
+            if kind in kinds:
+                self.canvas.path(f"lane p-{kind}", f"M{number(x)} {number(self.y - 4)}h26")
+                self.canvas.text(x + 32, self.y, text)
+                x += 32 + width_of(text) + 18
+        self.y += 5
+
+    def _rollout(self, row: RolloutRow) -> None:
+        self._lane_name(svg_rollouts.label(row), self.y + 9, "")
+        group = self.canvas.group(svg_rollouts.hint(row))
+        for piece in self._stretches(row):
+            x, end = self.scale.x(piece.since), self.scale.x(piece.until)
+            shape = f"M{number(x)} {number(self.y + 5)}h{number(max(end - x, 1.0))}"
+            self.canvas.path(f"lane p-{piece.kind}", shape, parent=group)
+        self.y += _LANE
+
     # ---- above the plot
 
     def _head(self, shown: list[Stay]) -> None:
@@ -91,7 +145,7 @@ class _Picture:
             self.canvas.text(_MARGIN, self.y, line, "lead")
         self.y += _LINE + 2
         nodes = f"nodes simulated ({env.simulated})" if env.simulated else "real nodes"
-        facts = f"{env.subject} {env.subject_version}, Kubernetes {env.kubernetes}, {nodes}; time zero {report.started_at}"
+        facts = f"{env.subject_text}, Kubernetes {env.kubernetes_text}, {nodes}; time zero {report.started_at}"
         self.canvas.text(_MARGIN, self.y, fitted(facts, room), "faint")
         self.y += 10
         if shown:
@@ -138,11 +192,13 @@ class _Picture:
     # ---- the plot
 
     def _change_label(self) -> None:
-        report = self.report
-        if report.change_at is None:
+        self._moment_label(self.report.change_at, f"change: {self.report.change_step}")
+
+    def _moment_label(self, at: float | None, words: str) -> None:
+        if at is None:
             return
-        x = self.scale.x(report.change_at)
-        text = fitted(f"change: {report.change_step}", 260)
+        x = self.scale.x(at)
+        text = fitted(words, 260)
         fits = x + 5 + width_of(text) <= WIDTH - _MARGIN
         self.y += _ROW
         self.canvas.text(

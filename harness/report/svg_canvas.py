@@ -141,9 +141,14 @@ class Canvas:
         )
         self._words(self.root, "title", title).set("id", "drill-title")
         self._words(self.root, "desc", description).set("id", "drill-desc")
-        ET.SubElement(self.root, "style").text = css()
+        self._style = ET.SubElement(self.root, "style")
+        self._style.text = css()
         self.back = ET.SubElement(self.root, "g")
         self.front = ET.SubElement(self.root, "g")
+
+    def style(self, rules: str) -> None:
+        """Add rules to the style sheet."""
+        self._style.text = f"{self._style.text}{rules}"
 
     def text(self, x: float, y: float, text: object, kind: str = "", anchor: str = "") -> None:
         """Write a text whose baseline begins, or with an anchor is in the middle or ends, at a place."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from harness.model.clock import moment
@@ -53,11 +54,17 @@ def description(report: DrillReport) -> str:
     for row in report.rows[:-1]:
         if row.phase and (not phases or phases[-1] != row.phase):
             phases.append(row.phase)
+    seen = f"{plural(len(names), 'pod')} on {plural(len(report.environment.nodes), 'node')}."
+    told_phases = f"Phases: {', '.join(phases)}." if phases else "No phase was seen."
+    if report.rollouts:
+        counts = Counter(row.final or "no phase" for row in report.rollouts).most_common()
+        seen = f"{plural(len(report.rollouts), 'rollout')}."
+        told_phases = f"Ended: {', '.join(f'{count} {phase}' for phase, count in counts)}."
     not_passed = [finding.id for finding in bad(report)]
     told = [
         f"Verdict: {report.verdict.sentence}",
-        f"{plural(len(names), 'pod')} on {plural(len(report.environment.nodes), 'node')}.",
-        f"Phases: {', '.join(phases)}." if phases else "No phase was seen.",
+        seen,
+        told_phases,
         f"Not passed: {', '.join(not_passed)}." if not_passed else "Every check passed.",
         "A table with the same content is in report.md.",
     ]

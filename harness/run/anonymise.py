@@ -11,7 +11,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model.timeline import ObjectSeen
+from harness.model.timeline import ObjectSeen, Requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,6 +112,9 @@ class Anonymiser:
         if isinstance(observation, ObjectSeen) and observation.object.get("kind") == "Node":
             self.learn([observation.object])
         changed: dict[str, Any] = {}
+        if isinstance(observation, Requests):
+            rollouts = {self.text(name): pair for name, pair in observation.rollouts.items()}
+            return dataclasses.replace(observation, rollouts=rollouts)
         for field in dataclasses.fields(observation):
             value = getattr(observation, field.name)
             if field.name not in _VERBATIM:

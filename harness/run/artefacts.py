@@ -11,7 +11,10 @@ from harness.report.json_report import json_report
 from harness.report.junit import junit
 from harness.report.markdown import markdown
 from harness.report.markdown_run import markdown_run
+from harness.report.matrix_json import json_matrix
+from harness.report.matrix_markdown import matrix_markdown
 from harness.report.svg import svg
+from harness.run.subjects import suffix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,13 +22,17 @@ if TYPE_CHECKING:
 
     from harness.model.report import DrillReport
     from harness.model.timeline import Observation
+    from harness.report.matrix_model import Matrix
 
 TIMELINE: Final = "timeline.jsonl"
 REPORT: Final = "report.md"
 REPORT_JSON: Final = "report.json"
+MATRIX: Final = "matrix.md"
+MATRIX_JSON: Final = "matrix.json"
 JUNIT: Final = "junit.xml"
 SVG: Final = "timeline.svg"
 LOG: Final = "controller.log"
+"""Of the first subject; those of later ones are `controller-2.log` and so on."""
 EVENTS: Final = "events.txt"
 OBJECTS: Final = "objects.json"
 
@@ -45,15 +52,21 @@ def write_run(folder: Path, report: RunReport) -> None:
     _write(folder / JUNIT, junit(report))
 
 
+def write_matrix(folder: Path, matrix: Matrix) -> None:
+    """Write the tables of drills for which values were varied."""
+    _write(folder / MATRIX, matrix_markdown(matrix))
+    _write(folder / MATRIX_JSON, json_matrix(matrix))
+
+
 def write_evidence(
     folder: Path,
     observations: Iterable[Observation],
-    log: Path,
+    logs: Iterable[Path],
     publishable: Callable[[str], str],
 ) -> None:
-    """Write what a person needs to find out why: the controller's log, the events and the objects as they were last seen.
+    """Write what a person needs to find out why: each controller's log, the events and the objects as they were last seen.
 
-    `publishable` takes the secrets out of the log, which is raw.
+    `publishable` takes the secrets out of the logs, which are raw.
     """
     last: dict[tuple[str, str], dict[str, Any]] = {}
     for seen in observations:
@@ -64,8 +77,11 @@ def write_evidence(
     _write(folder / EVENTS, "".join(f"{_event(event)}\n" for event in events))
     others = [row for (kind, _), row in sorted(last.items()) if kind != "Event"]
     _write(folder / OBJECTS, json.dumps(others, indent=1) + "\n")
-    if log.exists():
-        _write(folder / LOG, publishable(log.read_text(encoding="utf-8", errors="replace")))
+    for number, log in enumerate(logs):
+        if log.exists():
+            stem, _, ending = LOG.partition(".")
+            name = f"{stem}{suffix(number)}.{ending}"
+            _write(folder / name, publishable(log.read_text(encoding="utf-8", errors="replace")))
 
 
 def _event(event: dict[str, Any]) -> str:

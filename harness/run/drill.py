@@ -1,6 +1,6 @@
 """One drill, from its namespace to its report.
 
-    1. a fresh namespace, the subject's service account and rights in it
+    1. a fresh namespace; then the subject's service account and rights in it
     2. the recorder's watches, and the subject, both under way at the same time
     3. preconditions: features, number of nodes
     4. the steps, then the settle time
@@ -19,21 +19,24 @@ from typing import TYPE_CHECKING, Final
 
 from harness import __version__
 from harness.checks.judge import judge
+from harness.clusters.base import ClusterError
 from harness.kube.client import KubeClient
 from harness.kube.errors import KubeError
 from harness.model.outcome import Outcome
 from harness.model.timeline import HarnessError, Interrupted, Kept, Settled, Timeline
-from harness.run import access, artefacts
+from harness.run import artefacts, subjects
 from harness.run.objects import RefusedError
 from harness.run.parts import Parts, put_together
-from harness.run.preconditions import eligible_nodes, lacking_features
+from harness.run.preconditions import eligible_nodes, lacking_features, right_version
 from harness.run.recorder import Recorder, WatchDied
 from harness.run.removal import remove_drill
 from harness.run.steps import run_steps
+from harness.run.subjects import Subjects
 from harness.run.verbs.context import Context
-from harness.subjects.base import Access, SubjectError
+from harness.subjects.base import SubjectError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from harness.model.report import DrillReport
@@ -45,27 +48,46 @@ SYNCED_WITHIN: Final = 30.0
 """Seconds for the first list of every watched kind; it takes some tenths of one."""
 COMPLETE_WITHIN: Final = 5.0
 """Seconds for the watches to catch up with the server at the end; beyond that it is recorded as a gap."""
+PER_OBSERVATION: Final = 0.001
+"""Seconds that each observation so far adds to that: hundreds of rollouts keep a busy machine behind for a while."""
 
 
-async def run_drill(plan: Plan, place: Place, subject: Subject, folder: Path) -> DrillReport:
-    """Run one drill and return its report; every output is in `folder` by then, and `subject` is stopped.
+async def run_drill(
+    plan: Plan, place: Place, subject: Subject, folder: Path, *, later: Sequence[Subject] = ()
+) -> DrillReport:
+    """Run one drill and return its report; every output is in `folder` by then, and all subjects are stopped.
 
-    Raises ScenarioError, KubeError or RefusedError only when not even a namespace could be made; then nothing was.
+    `later` are the subjects that its steps upgrade to, one for each such step, in order; all are obtained already. Raises
+    ScenarioError, KubeError or RefusedError only when not even a namespace could be made; then nothing was.
     """
     agent = f"rollout-drill/{__version__} {plan.name.title}"
     cluster = place.cluster
     client = await KubeClient.connect(cluster.kubeconfig, cluster.context, user_agent=agent)
     async with client:
-        parts = await put_together(plan, place, subject, folder, client)
+        for one in (subject, *later):
+            await one.look(client)
+        parts = await put_together(plan, place, Subjects((subject, *later)), folder, client)
         with parts.file:
             live = parts.live
-            recorder = Recorder(client, live.header, live.observe, parts.redactor, live.now)
-            recording = asyncio.create_task(recorder.run())
+            recorder = Recorder(
+                client,
+                live.header,
+                live.observe,
+                parts.redactor,
+                live.now,
+                missed=cluster.missed,
+            )
+            recording = [asyncio.create_task(recorder.run())]
+            if parts.trail is not None:
+                recording.append(asyncio.create_task(parts.trail.run()))
             try:
                 await _guarded(parts, recorder)
             finally:
-                recording.cancel()
-                await asyncio.gather(recording, return_exceptions=True)
+                for task in recording:
+                    task.cancel()
+                await asyncio.gather(*recording, return_exceptions=True)
+                if parts.trail is not None:
+                    parts.trail.close()
             return await _finish(parts)
 
 
@@ -91,7 +113,7 @@ async def _guarded(parts: Parts, recorder: Recorder) -> None:
 def _messages(error: BaseException) -> list[str]:
     if isinstance(error, BaseExceptionGroup):
         return [text for part in error.exceptions for text in _messages(part)]
-    told = isinstance(error, KubeError | RefusedError | SubjectError)
+    told = isinstance(error, ClusterError | KubeError | RefusedError | SubjectError)
     return [str(error) if told else f"{type(error).__name__}: {error}"]
 
 
@@ -104,9 +126,10 @@ async def _observe(parts: Parts, recorder: Recorder) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_prepare_subject(parts))
         tasks.create_task(_synced(recorder))
-    precondition = eligible_nodes(parts)
-    live.observe(precondition)
-    if not precondition.holds:
+    preconditions = [one for one in (eligible_nodes(parts), right_version(parts)) if one]
+    for precondition in preconditions:
+        live.observe(precondition)
+    if not all(precondition.holds for precondition in preconditions):
         return
     context = Context(
         client=parts.client,
@@ -114,15 +137,19 @@ async def _observe(parts: Parts, recorder: Recorder) -> None:
         live=live,
         namespace=parts.namespace.key.name,
         manifests=parts.manifests,
-        subject=parts.subject,
-        start_subject=lambda: _start_subject(parts),
+        subjects=parts.subjects,
+        start_subject=lambda: subjects.start(parts),
+        upgrade_subject=lambda name: subjects.upgrade(parts, name),
+        upgrade_kubernetes=lambda version: _upgrade_kubernetes(parts, version),
         say=lambda line: parts.place.say(f"{parts.plan.name.title}: {line}"),
     )
     if await run_steps(context, parts.plan.resolved.steps):
         live.observe(Settled(live.now(), "begin"))
         await asyncio.sleep(parts.plan.resolved.settle)
         # Before the end is noted: what is still on its way happened within the settle time, and has to be judged.
-        await recorder.complete(COMPLETE_WITHIN)
+        await recorder.complete(COMPLETE_WITHIN + PER_OBSERVATION * len(live.observations))
+        if parts.trail is not None:
+            parts.trail.flush()
         live.observe(Settled(live.now(), "end"))
 
 
@@ -132,26 +159,21 @@ async def _synced(recorder: Recorder) -> None:
 
 
 async def _prepare_subject(parts: Parts) -> None:
-    namespace = parts.namespace.key.name
-    for obj in parts.subject.namespace_objects(namespace):
-        await parts.maker.apply(obj, namespace)
-    cluster = parts.place.cluster
-    token = await access.write_kubeconfig(
-        parts.client,
-        admin=cluster.kubeconfig,
-        context=cluster.context,
-        namespace=namespace,
-        service_account=parts.subject.service_account,
-        target=parts.kubeconfig,
-    )
-    # The subject knows it and may log it; no output of ours may.
-    parts.redactor.learn_value(token)
-    await _start_subject(parts)
+    await subjects.install(parts)
+    await subjects.start(parts)
 
 
-async def _start_subject(parts: Parts) -> None:
-    given = Access(parts.kubeconfig, parts.namespace.key.name, parts.log)
-    await parts.subject.start(given, parts.notify)
+async def _upgrade_kubernetes(parts: Parts, version: str) -> str:
+    place = parts.place
+    before = place.cluster.facts.kubernetes
+    place.upgrading = True
+    try:
+        place.cluster = await place.cluster.upgrade(
+            version, binaries=place.binaries, progress=place.say
+        )
+    finally:
+        place.upgrading = False
+    return f"Kubernetes {before} → {place.cluster.facts.kubernetes}"
 
 
 async def _finish(parts: Parts) -> DrillReport:
@@ -160,7 +182,8 @@ async def _finish(parts: Parts) -> DrillReport:
     artefacts.write_drill(parts.folder, report)
     if report.verdict.outcome is not Outcome.PASS:
         observations = parts.live.observations
-        artefacts.write_evidence(parts.folder, observations, parts.log, parts.publishable)
+        logs = subjects.logs(parts)
+        artefacts.write_evidence(parts.folder, observations, logs, parts.publishable)
     title, outcome = parts.plan.name.title, report.verdict.outcome
     try:
         if parts.place.keep:
@@ -170,9 +193,10 @@ async def _finish(parts: Parts) -> DrillReport:
             left = await remove_drill(parts.client, parts.place, parts.namespace, parts.live)
             parts.live.observe(left)
     finally:
-        await parts.subject.stop()
-        with contextlib.suppress(OSError):
-            parts.kubeconfig.unlink(missing_ok=True)
+        await parts.subjects.stop()
+        for path in subjects.kubeconfigs(parts):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
     report = _judge(parts)
     artefacts.write_drill(parts.folder, report)
     parts.place.say(

@@ -2,6 +2,8 @@
 
 One JSON-lines file per run in the state folder. A run that ends well removes its file; what a killed run left is read again by
 `drill sweep`. Lines: `run` (once, how to reach the cluster), `make` (before a creation), `made` (with the UID, after it), `gone`.
+Only announcements must be on disk before anything goes on: a `made` that a power cut takes away is made up for by the object's label,
+a `gone` by looking.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 import platformdirs
 import psutil
 
+from harness.kube.resource import Resource
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 STATE_DIR_VARIABLE: Final = "DRILL_STATE_DIR"
 
@@ -46,6 +50,13 @@ class ObjectKey:
             f"{self.kind} {self.namespace}/{self.name}"
             if self.namespace
             else f"{self.kind} {self.name}"
+        )
+
+    @property
+    def resource(self) -> Resource:
+        """The object's type."""
+        return Resource(
+            self.group, self.version, self.plural, self.kind, self.namespace is not None
         )
 
 
@@ -99,26 +110,31 @@ class Journal:
         me = psutil.Process()
         reach = Reach(run, cluster, str(kubeconfig), context, me.pid, me.create_time())
         journal = cls(folder / f"{run}.{cluster}.jsonl", reach)
-        journal._append({"run": _plain(reach)})
+        journal._append([{"run": _plain(reach)}], sync=True)
         return journal
 
     def make(self, key: ObjectKey, drill: str = "") -> Entry:
         """Announce that `key` is about to be created; returns once the line is on disk."""
-        entry = Entry(key, drill)
-        self.entries.append(entry)
-        self._append({"make": _plain(key), "for": drill})
-        return entry
+        return self.make_all([key], drill)[0]
+
+    def make_all(self, keys: Sequence[ObjectKey], drill: str = "") -> list[Entry]:
+        """Announce several objects; returns once all lines are on disk."""
+        entries = [Entry(key, drill) for key in keys]
+        self.entries += entries
+        self._append([{"make": _plain(key), "for": drill} for key in keys], sync=True)
+        return entries
 
     def made(self, entry: Entry, uid: str) -> None:
         """Note the UID that the API server gave the object."""
-        entry.uid = uid
-        self._append({"made": _plain(entry.key), "uid": uid})
+        if entry.uid != uid:
+            entry.uid = uid
+            self._append([{"made": _plain(entry.key), "uid": uid}])
 
-    def gone(self, entry: Entry) -> None:
-        """Note that the object does not exist (any more)."""
-        if entry in self.entries:
-            self.entries.remove(entry)
-        self._append({"gone": _plain(entry.key)})
+    def gone(self, *entries: Entry) -> None:
+        """Note that the objects do not exist (any more)."""
+        keys = {entry.key for entry in entries}
+        self.entries[:] = [entry for entry in self.entries if entry.key not in keys]
+        self._append([{"gone": _plain(entry.key)} for entry in entries])
 
     def close(self) -> None:
         """Remove the file when nothing is left in it; otherwise it stays for `drill sweep`."""
@@ -133,12 +149,13 @@ class Journal:
         """Remove the file, whatever is in it."""
         self.path.unlink(missing_ok=True)
 
-    def _append(self, row: dict[str, Any]) -> None:
-        # Synced, since the file has to tell the truth after a power cut or SIGKILL too.
+    def _append(self, rows: Iterable[dict[str, Any]], *, sync: bool = False) -> None:
+        # Written at once in any case: what the system has survives a SIGKILL. Synced, it survives a power cut too.
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+            file.write("".join(json.dumps(row) + "\n" for row in rows))
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
 
 
 def _plain(value: ObjectKey | Reach) -> dict[str, Any]:
@@ -148,20 +165,22 @@ def _plain(value: ObjectKey | Reach) -> dict[str, Any]:
 def read(path: Path) -> Journal | None:
     """Read a journal back; None when it has no usable first line (killed while it was being written)."""
     journal: Journal | None = None
+    entries: dict[ObjectKey, Entry] = {}
     for row in _rows(path):
         if "run" in row:
             journal = Journal(path, Reach(**row["run"]))
         elif journal is None:
             return None
         elif "make" in row:
-            journal.entries.append(Entry(ObjectKey(**row["make"]), row.get("for", "")))
+            key = ObjectKey(**row["make"])
+            entries[key] = Entry(key, row.get("for", ""))
         elif "made" in row:
-            for entry in journal.entries:
-                if entry.key == ObjectKey(**row["made"]):
-                    entry.uid = row["uid"]
+            if (entry := entries.get(ObjectKey(**row["made"]))) is not None:
+                entry.uid = row["uid"]
         elif "gone" in row:
-            gone = ObjectKey(**row["gone"])
-            journal.entries = [entry for entry in journal.entries if entry.key != gone]
+            entries.pop(ObjectKey(**row["gone"]), None)
+    if journal is not None:
+        journal.entries += entries.values()
     return journal
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+_FEW: Final = 3
+"""Rollouts that are named."""
 
 
 def describe(world: dict[str, Any]) -> str:
-    """Return the rollout's phase, both workloads' readiness and the first pod that is stuck."""
+    """Return the rollout's phase, both workloads' readiness and the first pod that is stuck; of several rollouts how many are where."""
     parts = [
         _rollout(world.get("rollout", {})),
         _workload("primary", world),
         _workload("target", world),
     ]
+    rollouts = world.get("rollouts", [])
+    if len(rollouts) > 1:
+        parts = [_phases(rollouts)]
     stuck = next((pod for pod in world.get("pods", []) if pod.get("unschedulable")), None)
     if stuck is not None:
         parts.append(f"pod {stuck['name']} unschedulable: {stuck.get('message', '')}")
@@ -21,6 +27,18 @@ def describe(world: dict[str, Any]) -> str:
             f"{failed['kind']} {failed['name']} cannot create pods: {failed.get('message', '')}"
         )
     return ", ".join(part for part in parts if part)
+
+
+def _phases(rollouts: list[dict[str, Any]]) -> str:
+    """Return each phase with the number of rollouts in it, and the names of few: those are what a person looks for."""
+    by_phase: dict[str, list[str]] = {}
+    for rollout in rollouts:
+        by_phase.setdefault(rollout["phase"] or "no phase", []).append(rollout["name"])
+    told = []
+    for phase, names in sorted(by_phase.items(), key=lambda item: -len(item[1])):
+        few = f" ({', '.join(names)})" if len(names) <= _FEW else ""
+        told.append(f"{len(names)} in {phase}{few}")
+    return f"of {len(rollouts)} rollouts {', '.join(told)}"
 
 
 def _rollout(rollout: dict[str, Any]) -> str:

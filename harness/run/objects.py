@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
-from harness.kube.errors import NotFound
 from harness.kube.resource import KNOWN, Resource
 from harness.run.identity import DRILL_LABEL, FIELD_MANAGER
 from harness.run.journal import Entry, Journal, ObjectKey
+from harness.run.together import together
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from harness.kube.client import KubeClient
     from harness.model.timeline import JSON
@@ -74,36 +74,70 @@ class Maker:
         self._labels = dict(labels)
         self._made: dict[ObjectKey, Entry] = {}
 
-    async def apply(self, obj: JSON, namespace: str | None) -> JSON:
-        """Server-side apply `obj`, in `namespace` when its kind has one; returns what the server answered.
+    async def apply(self, obj: JSON, namespace: str | None) -> None:
+        """Server-side apply `obj`, in `namespace` when its kind has one.
 
         Raises RefusedError when an object of that name exists that this drill did not make.
         """
-        resource = await self.resources.find(str(obj["apiVersion"]), str(obj["kind"]))
-        obj = copy.deepcopy(obj)
-        metadata = obj["metadata"]
-        where = namespace if resource.namespaced else None
-        if where:
-            metadata["namespace"] = where
-        metadata["labels"] = {**(metadata.get("labels") or {}), **self._labels}
-        parts = (resource.group, resource.version, resource.plural, resource.kind)
-        key = ObjectKey(*parts, str(metadata["name"]), where)
-        entry = self._made.get(key)
-        if entry is None:
-            await self._must_be_free(resource, key)
-            entry = self._journal.make(key, self._labels.get(DRILL_LABEL, ""))
-        # Forced, since on its own objects the harness stands for the user who applies a manifest again.
-        answer = await self.client.apply(
-            resource, obj, where, field_manager=FIELD_MANAGER, force=True
-        )
-        self._made[key] = entry
-        self._journal.made(entry, str(answer["metadata"]["uid"]))
-        return answer
+        await self.apply_all([obj], namespace)
 
-    async def _must_be_free(self, resource: Resource, key: ObjectKey) -> None:
-        try:
-            await self.client.get(resource, key.name, key.namespace)
-        except NotFound:
+    async def apply_all(self, objects: Sequence[JSON], namespace: str | None) -> None:
+        """Apply several objects: kind by kind, in the order in which the kinds come, and those of a kind side by side.
+
+        For the objects of many rollouts, whose order among each other does not matter. Raises as `apply`.
+        """
+        waves: dict[Resource, list[tuple[ObjectKey, JSON]]] = {}
+        for obj in objects:
+            resource = await self.resources.find(str(obj["apiVersion"]), str(obj["kind"]))
+            where = namespace if resource.namespaced else None
+            full = self._marked(obj, where)
+            parts = (resource.group, resource.version, resource.plural, resource.kind)
+            key = ObjectKey(*parts, str(full["metadata"]["name"]), where)
+            waves.setdefault(resource, []).append((key, full))
+        for resource, wave in waves.items():
+            new = [key for key, _ in wave if key not in self._made]
+            await self._must_be_free(resource, new)
+        keys = [key for wave in waves.values() for key, _ in wave if key not in self._made]
+        drill = self._labels.get(DRILL_LABEL, "")
+        announced = self._journal.make_all(list(dict.fromkeys(keys)), drill)
+        entries = {entry.key: entry for entry in announced}
+
+        async def one(item: tuple[ObjectKey, JSON]) -> None:
+            key, obj = item
+            resource = key.resource
+            # Forced, since on its own objects the harness stands for the user who applies a manifest again.
+            answer = await self.client.apply(
+                resource, obj, key.namespace, field_manager=FIELD_MANAGER, force=True
+            )
+            entry = self._made.get(key) or entries[key]
+            self._made[key] = entry
+            self._journal.made(entry, str(answer["metadata"]["uid"]))
+
+        for wave in waves.values():
+            await together(one, wave)
+
+    def _marked(self, obj: JSON, namespace: str | None) -> JSON:
+        """Return a copy with the drill's labels, and its namespace if it has one."""
+        copied = copy.deepcopy(obj)
+        metadata = copied["metadata"]
+        if namespace:
+            metadata["namespace"] = namespace
+        metadata["labels"] = {**(metadata.get("labels") or {}), **self._labels}
+        return copied
+
+    async def _must_be_free(self, resource: Resource, keys: Sequence[ObjectKey]) -> None:
+        """Raise RefusedError when one of the objects exists."""
+        taken = next(iter(keys), None)
+        if taken is None:
             return
-        msg = f"{key.label} exists already and was not made by this drill, so it is not touched"
+        if len(keys) == 1:
+            if not await self.client.exists(resource, taken.name, taken.namespace):
+                return
+        else:
+            there, _ = await self.client.list(resource, taken.namespace, metadata_only=True)
+            names = {str(item["metadata"]["name"]) for item in there}
+            taken = next((key for key in keys if key.name in names), None)
+            if taken is None:
+                return
+        msg = f"{taken.label} exists already and was not made by this drill, so it is not touched"
         raise RefusedError(msg)

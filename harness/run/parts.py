@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,11 +13,13 @@ from harness import __version__
 from harness.model.timeline import Header, SubjectState
 from harness.run import artefacts
 from harness.run.anonymise import Anonymiser
-from harness.run.identity import labels
+from harness.run.audit import AuditTrail, names_of
+from harness.run.identity import labels, namespace_name
 from harness.run.live import Live
 from harness.run.namespace import make_namespace
 from harness.run.objects import Maker
 from harness.run.redact import Redactor
+from harness.run.subjects import suffix
 from harness.run.timeline_file import TimelineFile
 from harness.scenario.manifests import DrillContext, render
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from harness.run.journal import Entry
     from harness.run.place import Place
     from harness.run.plan import Plan
+    from harness.run.subjects import Subjects
+    from harness.scenario.manifests import Manifest
     from harness.subjects.base import Subject, SubjectEvent
 
 
@@ -39,7 +45,7 @@ class Parts:
     client: KubeClient
     redactor: Redactor
     anonymiser: Anonymiser | None
-    subject: Subject
+    subjects: Subjects
     folder: Path
     """Where its outputs go."""
     namespace: Entry
@@ -47,19 +53,40 @@ class Parts:
     live: Live
     maker: Maker
     manifests: dict[str, list[JSON]]
+    trail: AuditTrail | None
+    """Counts the subject's requests, where the cluster tells."""
+
+    @property
+    def subject(self) -> Subject:
+        """The current subject."""
+        return self.subjects.current
 
     @property
     def log(self) -> Path:
-        """The subject's raw log, in the private folder."""
-        return self.place.private / f"{self.plan.name.folder}.log"
+        """The current subject's raw log, in the private folder."""
+        return self.log_of(self.subjects.number)
+
+    def log_of(self, number: int) -> Path:
+        """Return the raw log of one of the subjects."""
+        return self._private(number, "log")
 
     @property
     def kubeconfig(self) -> Path:
-        """The subject's kubeconfig, in the private folder."""
-        return self.place.private / f"{self.plan.name.folder}.kubeconfig"
+        """The current subject's kubeconfig, in the private folder."""
+        return self.kubeconfig_of(self.subjects.number)
+
+    def kubeconfig_of(self, number: int) -> Path:
+        """Return the kubeconfig of one of the subjects."""
+        return self._private(number, "kubeconfig")
+
+    def _private(self, number: int, ending: str) -> Path:
+        return self.place.private / f"{self.plan.name.folder}{suffix(number)}.{ending}"
 
     def notify(self, event: SubjectEvent, detail: str) -> None:
         """Note something about the subject's process."""
+        if event == "forbidden" and self.place.upgrading:
+            # An API server that has not read its roles yet refuses everything to everybody; that says nothing about rights.
+            return
         self.live.observe(SubjectState(self.live.now(), event, detail))
 
     def publishable(self, text: str) -> str:
@@ -69,21 +96,26 @@ class Parts:
 
 
 async def put_together(
-    plan: Plan, place: Place, subject: Subject, folder: Path, client: KubeClient
+    plan: Plan, place: Place, subjects: Subjects, folder: Path, client: KubeClient
 ) -> Parts:
     """Render the manifests, make the drill's namespace and begin its timeline.
 
     Raises ScenarioError before anything is made, and KubeError or RefusedError when there is no namespace to be had.
     """
     redactor = Redactor()
-    # Rendered for a look before the namespace has its name, so that an invalid manifest leaves nothing behind.
-    render(plan.resolved, plan.folder, DrillContext(run=place.run))
     marks = labels(place.run, plan.name.label)
-    namespace = await make_namespace(client, place.journal, marks, plan.resolved.name)
+    # Rendered before there is a namespace, so that an invalid manifest leaves nothing behind.
+    wanted = namespace_name(plan.resolved.name)
+    rendered = await _rendered(plan, place, wanted)
+    names = itertools.chain([wanted], iter(lambda: namespace_name(plan.resolved.name), None))
+    namespace = await make_namespace(
+        client, place.journal, marks, plan.resolved.name, draw=lambda _: next(names)
+    )
     place.namespaces.add(namespace.key.name)
+    if namespace.key.name != wanted:
+        rendered = await _rendered(plan, place, namespace.key.name)
     manifests: dict[str, list[JSON]] = {}
-    context = DrillContext(namespace.key.name, place.run)
-    for manifest in render(plan.resolved, plan.folder, context):
+    for manifest in rendered:
         manifests.setdefault(manifest.file, []).append(manifest.object)
     objects = [obj for several in manifests.values() for obj in several]
     # Before anything is written, so that no secret of theirs reaches an output even once.
@@ -96,7 +128,7 @@ async def put_together(
         started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         harness=__version__,
         scenario=plan.resolved.to_json(),
-        subject=subject.facts,
+        subject=subjects.current.facts,
         cluster=place.cluster.facts,
         reproduce=plan.reproduce,
     )
@@ -109,14 +141,30 @@ async def put_together(
         client,
         redactor,
         anonymiser,
-        subject,
+        subjects,
         folder,
         namespace,
         file,
         live,
         maker,
         manifests,
+        _trail(place, live, objects),
     )
+
+
+async def _rendered(plan: Plan, place: Place, namespace: str) -> list[Manifest]:
+    context = DrillContext(namespace, place.run)
+    # In a thread: thousands of objects take seconds, and other drills go on meanwhile.
+    return await asyncio.to_thread(render, plan.resolved, plan.folder, context)
+
+
+def _trail(place: Place, live: Live, objects: list[JSON]) -> AuditTrail | None:
+    path = place.cluster.audit_log
+    if path is None:
+        return None
+    kind = live.header.subject.rollout
+    rollouts = [obj for obj in objects if obj.get("kind") == kind.kind]
+    return AuditTrail(path, names_of(rollouts, kind), live.observe, live.now)
 
 
 def _anonymiser(place: Place, objects: list[JSON]) -> Anonymiser:

@@ -29,6 +29,10 @@ class Place:
     stop: Stop
     say: Callable[[str], None]
     """Takes a line of progress for the person who waits."""
+    binaries: str = "auto"
+    """Where the control plane's programs come from, for steps that upgrade it."""
+    upgrading: bool = False
+    """Whether its control plane is being replaced right now."""
     keep: bool = False
     anonymise: bool = False
     namespaces: set[str] = field(default_factory=set)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.model.actions import HandbackStep, UpgradeStep
+from harness.model.names import BUNDLED
 from harness.run.identity import DrillName
+from harness.subjects.names import parse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +24,7 @@ class Plan:
     folder: Path
     """Where the scenario's manifests are."""
     subject: str
+    """The one that it begins with."""
     cluster: str
     """As the user chose it, e.g. `embedded` or `context:dev`."""
     reproduce: str
@@ -30,7 +34,45 @@ class Plan:
     def name(self) -> DrillName:
         """The drill's id."""
         cluster = self.cluster.replace(":", "-")
-        return DrillName(self.resolved.name, self.resolved.variant, self.subject, cluster)
+        subject = str(
+            parse(self.subject)
+        )  # of a given binary its file's name only: ids end up in reports
+        return DrillName(self.resolved.name, self.resolved.variant, subject, cluster)
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """All subjects in the order of their turns: the first one, and one for each step that upgrades to another."""
+        return self.subject, *(a.subject for a in self._upgrades if a.subject is not None)
+
+    @property
+    def kubernetes(self) -> tuple[str, ...]:
+        """The versions of Kubernetes that its steps upgrade to, in their order."""
+        return tuple(a.kubernetes for a in self._upgrades if a.kubernetes is not None)
+
+    @property
+    def handbacks(self) -> tuple[str, ...]:
+        """The versions of Flagger that its steps hand back to, e.g. `1.44.0`."""
+        actions = (step.action for step in self.resolved.steps)
+        names = (action.to for action in actions if isinstance(action, HandbackStep))
+        return tuple(parse(name).version for name in names)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it needs a cluster of its own: it changes what drills on one cluster have in common."""
+        return bool(self._upgrades)
+
+    @property
+    def slow(self) -> bool:
+        """Whether it takes minutes, or needs programs that nobody asked for by choosing it among others."""
+        own = self.resolved.subjects if self.resolved.subject else self.resolved.subjects[1:]
+        others = any(name != BUNDLED for name in own)
+        versions = bool(self.kubernetes or self.resolved.kubernetes)
+        return self.resolved.slow or others or versions
+
+    @property
+    def _upgrades(self) -> list[UpgradeStep]:
+        actions = (step.action for step in self.resolved.steps)
+        return [action for action in actions if isinstance(action, UpgradeStep)]
 
 
 @dataclass(frozen=True, slots=True)

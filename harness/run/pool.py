@@ -1,7 +1,8 @@
 """The clusters of a run: opened when the first drill needs one, shared by drills that need the same, closed at the end.
 
 A cluster is only shared by drills with the same key. A drill that needs two nodes never runs where three are, since a third
-node would let the control variant of a placement drill pass.
+node would let the control variant of a placement drill pass; subjects with different CRDs never meet, since a CRD is one for the
+whole cluster; and a drill that upgrades something has a cluster of its own, made for it.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ from harness.clusters.select import open_cluster
 from harness.kube.client import KubeClient
 from harness.kube.config import preload
 from harness.kube.errors import KubeError
+from harness.kube.resource import CRD
+from harness.run.casting import Casting
+from harness.run.crds import differs
 from harness.run.identity import slug
 from harness.run.journal import Journal, state_dir
 from harness.run.leftovers import list_everything
 from harness.run.place import Place
 from harness.run.shared import install_shared, remove_shared
-from harness.subjects.select import make_subject
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
     from types import TracebackType
 
     from harness.clusters.base import Cluster
+    from harness.model.timeline import JSON
     from harness.run.plan import Options, Plan
     from harness.run.signals import Stop
 
@@ -42,19 +46,33 @@ class Key:
     """What drills must have in common to share a cluster."""
 
     nodes: int
-    subject: str
+    crds: str
+    """Digest of the first subject's CRDs."""
+    kubernetes: str | None = None
+    """As the scenario names it; None: the version that a cluster has by default."""
+    alone: str = ""
+    """The drill's own id, if it shares its cluster with nobody."""
 
 
-def key_of(plan: Plan) -> Key:
-    """Return the key of the cluster that `plan` needs."""
+def key_of(plan: Plan, crds: str) -> Key:
+    """Return the key of the cluster that `plan` needs, whose first subject's CRDs have the digest `crds`."""
     nodes = plan.resolved.nodes
-    return Key(nodes.count or nodes.min or _DEFAULT_NODES, plan.subject)
+    count = nodes.count or nodes.min or _DEFAULT_NODES
+    return Key(count, crds, plan.resolved.kubernetes, plan.name.title if plan.alone else "")
 
 
 class Pool:
     """The clusters of one run, as an async context manager."""
 
-    def __init__(self, options: Options, run: str, stop: Stop, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        run: str,
+        stop: Stop,
+        say: Callable[[str], None],
+        casting: Casting | None = None,
+    ) -> None:
+        self.casting = casting or Casting(say)
         self._options = options
         self._run = run
         self._stop = stop
@@ -82,19 +100,26 @@ class Pool:
 
         Raises ClusterError, KubeError or SubjectError when it cannot be had.
         """
+        await self.casting.obtain(plan)
         async with self._opening:
-            key = key_of(plan)
+            key = key_of(plan, self.casting.digest(plan))
             if key in self._refused:
                 raise self._refused[key]
             if key not in self._places:
                 try:
-                    self._places[key] = await self._open(key)
+                    self._places[key] = await self._open(key, plan)
                 except (ClusterError, KubeError) as error:
                     self._refused[key] = error
                     raise
             return self._places[key]
 
-    async def _open(self, key: Key) -> Place:
+    async def _open(self, key: Key, plan: Plan) -> Place:
+        crds = self.casting.crds(plan)
+
+        async def suits(cluster: Cluster) -> str:
+            async with _client(cluster) as client:
+                return await foreign_crd(client, crds)
+
         loading = asyncio.create_task(asyncio.to_thread(preload))
         cluster = await self._stack.enter_async_context(
             open_cluster(
@@ -104,6 +129,10 @@ class Pool:
                 binaries_source=self._options.binaries,
                 progress=self._say,
                 keep=self._options.keep,
+                kubernetes=key.kubernetes,
+                later=plan.kubernetes,
+                alone=key.alone,
+                suits=suits,
             )
         )
         await loading
@@ -116,7 +145,6 @@ class Pool:
         self._stack.callback(_forget, private)
         self._stack.push_async_callback(self._close, cluster, journal)
         async with _client(cluster) as client:
-            crds = make_subject(key.subject).cluster_objects()
             shared = await install_shared(client, journal, crds, self._run, cluster.facts.kind)
             before = await list_everything(client)
         return Place(
@@ -127,6 +155,7 @@ class Pool:
             private=private,
             stop=self._stop,
             say=self._say,
+            binaries=self._options.binaries,
             keep=self._options.keep,
             anonymise=self._options.anonymise,
             shared=shared,
@@ -146,6 +175,15 @@ class Pool:
             except KubeError as error:
                 self._say(f"what the run's drills shared could not be removed: {error}")
         journal.close()
+
+
+async def foreign_crd(client: KubeClient, crds: Sequence[JSON]) -> str:
+    """Return why subjects with these CRDs cannot use a warm cluster; empty when they can."""
+    for crd in crds:
+        name = str(crd["metadata"]["name"])
+        if await client.exists(CRD, name) and await differs(client, crd):
+            return f"its CustomResourceDefinition {name} is that of another subject"
+    return ""
 
 
 @contextlib.asynccontextmanager

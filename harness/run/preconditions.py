@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.clusters.base import same_version
 from harness.model.features import FEATURES
 from harness.model.timeline import Missing, Precondition
 
@@ -13,14 +14,18 @@ if TYPE_CHECKING:
 
 
 def lacking_features(parts: Parts) -> list[Missing]:
-    """Return what the scenario requires and the subject or the cluster has not, one observation for each of the two."""
-    cluster, subject = parts.place.cluster.facts, parts.subject.facts
-    sides = {
-        "subject": (subject.capabilities, f"subject {subject.name}"),
-        "cluster": (cluster.capabilities, f"cluster {cluster.name}"),
-    }
+    """Return what the scenario requires and a subject or the cluster has not, one observation for each of them.
+
+    Every subject is asked, the later ones too: a drill is not begun whose second half cannot be run.
+    """
+    cluster = parts.place.cluster.facts
+    subjects = {one.facts.name: one.facts for one in parts.subjects.every}
+    sides = [
+        *(("subject", one.capabilities, f"subject {name}") for name, one in subjects.items()),
+        ("cluster", cluster.capabilities, f"cluster {cluster.name}"),
+    ]
     missing = []
-    for side, (capabilities, who) in sides.items():
+    for side, capabilities, who in sides:
         needed = [name for name in parts.plan.resolved.requires if side in FEATURES[name].of]
         lacking = tuple(name for name in needed if name not in capabilities)
         if lacking:
@@ -36,6 +41,16 @@ def eligible_nodes(parts: Parts) -> Precondition:
     eligible = len(seen or parts.place.cluster.facts.nodes)
     holds, wanted = _compare(eligible, parts.plan.resolved.nodes)
     return Precondition(parts.live.now(), holds, f"{eligible} eligible nodes{wanted}")
+
+
+def right_version(parts: Parts) -> Precondition | None:
+    """Return whether the cluster has the version of Kubernetes that the scenario names; None when it names none."""
+    wanted = parts.plan.resolved.kubernetes
+    if wanted is None:
+        return None
+    version = parts.place.cluster.facts.kubernetes
+    holds = same_version(version, wanted)
+    return Precondition(parts.live.now(), holds, f"Kubernetes {version}, {wanted} needed")
 
 
 def _compare(eligible: int, wanted: Nodes) -> tuple[bool, str]:

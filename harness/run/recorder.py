@@ -1,7 +1,7 @@
 """The recorder: watches everything in a drill's namespace, and the nodes, for the timeline.
 
-One watch per type. What a watch misses is recorded as a gap, and a watch that dies as an error of
-the harness, so that a verdict never rests on silence.
+One watch per type. What a watch misses is looked up where the cluster's storage can tell (an API server that was away, a CRD that
+was changed), and recorded as a gap otherwise; a watch that dies is an error of the harness. So a verdict never rests on silence.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Final, Literal
 from harness.kube import resource as kinds
 from harness.kube.errors import Forbidden, KubeError
 from harness.kube.resource import Resource, parse_api_version
-from harness.kube.watch import DEFAULT, Listed, Timing, watch
+from harness.kube.watch import Listed, Timing, watch
 from harness.model.timeline import JSON, HarnessError, Header, ObjectSeen, Observation, WatchState
+from harness.run.catch_up import changes_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.kube.client import KubeClient
     from harness.model.timeline import RolloutKind
+    from harness.run.catch_up import Missed
     from harness.run.redact import Redactor
 
 RECORDED: Final = (
@@ -38,6 +40,8 @@ RECORDED: Final = (
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 _AGAIN: Final = 0.1
 """Seconds between two comparisons with the server in `Recorder.complete`."""
+TIMING: Final = Timing(patience=120.0, longest=0.5)
+"""An API server that is being replaced may be away for a minute, and what happens right after it comes back is worth seeing soon."""
 
 
 class WatchDied(Exception):  # noqa: N818 - the state it reports
@@ -62,7 +66,8 @@ class Recorder:
     """Feeds `sink` with an observation for everything that happens to the recorded objects.
 
     `sink` is called in the order in which things were seen, from within `run`; objects are redacted
-    before. `clock` gives the seconds since the header's `started_at`.
+    before. `clock` gives the seconds since the header's `started_at`. `missed` tells what a cluster's
+    storage remembers of changes that a watch could not deliver (`Cluster.missed`).
     """
 
     def __init__(
@@ -73,9 +78,11 @@ class Recorder:
         redactor: Redactor,
         clock: Callable[[], float],
         *,
-        timing: Timing = DEFAULT,
+        timing: Timing = TIMING,
+        missed: Missed | None = None,
     ) -> None:
         self._client = client
+        self._missed = missed
         self._sink = sink
         self._redactor = redactor
         self._clock = clock
@@ -180,7 +187,7 @@ class Recorder:
                 if not isinstance(event, Listed):
                     self._seen(track, event.type, event.object)
                     continue
-                if event.gap:
+                if event.gap and not await self._caught_up(track, event):
                     ago = 0.0 if event.since is None else loop.time() - event.since
                     self._state(track, "gap", since=self._clock() - ago, reason=event.reason)
                 self._listed(track, event.items)
@@ -191,6 +198,24 @@ class Recorder:
                         self._secrets_known.set()
         finally:
             await events.aclose()
+
+    async def _caught_up(self, track: _Track, listed: Listed) -> bool:
+        """Record what happened between two lists, each change as if it had been watched; False when that cannot be known."""
+        if self._missed is None:
+            return False
+        found = await changes_between(
+            self._client,
+            track.resource,
+            track.namespace,
+            listed,
+            known=track.known,
+            missed=self._missed,
+        )
+        for change, obj in found or ():
+            self._seen(track, change, obj)
+        # The list must hold nothing that these changes do not explain.
+        have = {uid: _version(obj) for uid, obj in track.known.items()}
+        return found is not None and have == {_uid(item): _version(item) for item in listed.items}
 
     def _listed(self, track: _Track, items: list[JSON]) -> None:
         """Record how a list differs from what was known: everything, the first time."""

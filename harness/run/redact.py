@@ -79,6 +79,8 @@ class Redactor:
         self._loose: list[str] = []
         self._bounded: re.Pattern[str] | None = None
         self._outdated = False
+        self._free: list[str] = []
+        """Values that are scrubbed for as long as they stand in nothing that is kept."""
         self._cache: dict[str, str] = {}
 
     def learn(self, manifests: Iterable[JSON]) -> None:
@@ -328,7 +330,9 @@ class Redactor:
     def _keep(self, value: str) -> None:
         if value not in self._kept:
             self._kept.add(value)
-            self._outdated = True
+            # Every object brings names of its own; hardly ever does one of them matter.
+            if any(free in value for free in self._free):
+                self._outdated = True
 
     # ---- everywhere else
 
@@ -344,13 +348,14 @@ class Redactor:
     def _compile(self) -> None:
         self._outdated = False
         loose: set[str] = set()
-        bounded: set[str] = set()
         for value in self._certain:
             if not lower_words(value):
                 loose |= _forms(value)
-            elif not self._stands_in_kept(value):
-                bounded.add(value)
-        loose.update(v for v in self._likely if not self._stands_in_kept(v))
+        words_only = {value for value in self._certain if lower_words(value)}
+        bounded = {value for value in words_only if not self._stands_in_kept(value)}
+        likely = {value for value in self._likely if not self._stands_in_kept(value)}
+        self._free = [*bounded, *likely]
+        loose |= likely
         self._loose = sorted(loose, key=len, reverse=True)
         words = "|".join(map(re.escape, sorted(bounded, key=len, reverse=True)))
         self._bounded = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])") if words else None

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SECOND_LOOK: Final = 2.0
 """Seconds between two listings when the first shows something: the garbage collector may still be at it."""
+PER_OBJECT: Final = 0.05
+"""Seconds that each object of the namespace adds to its deadline: thousands take a busy machine minutes."""
 
 
 async def remove_drill(client: KubeClient, place: Place, namespace: Entry, live: Live) -> Leftovers:
@@ -34,7 +36,7 @@ async def remove_drill(client: KubeClient, place: Place, namespace: Entry, live:
             place.journal,
             only=mine,
             first_kinds=(live.header.subject.rollout.kind,),
-            within=GONE_WITHIN,
+            within=GONE_WITHIN + PER_OBJECT * sum(removed.values()),
         )
         items, listing = await _look_twice(client, place, name, namespace.drill)
         error = ""

@@ -11,20 +11,24 @@ from harness.kube.errors import KubeError
 from harness.model.outcome import ExitCode, combine
 from harness.model.report import RunReport
 from harness.run import artefacts
+from harness.run.casting import Casting
 from harness.run.drill import run_drill
+from harness.run.matrix import of_run
 from harness.run.objects import RefusedError
-from harness.run.pool import Pool, key_of
+from harness.run.pool import Key, Pool, key_of
 from harness.run.signals import unless_stopped
 from harness.scenario.problem import ScenarioError
 from harness.subjects.base import SubjectError
-from harness.subjects.select import make_subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from harness.model.report import DrillReport
+    from harness.report.matrix_model import Matrix
     from harness.run.plan import Options, Plan
     from harness.run.signals import Stop
+    from harness.subjects.base import Subject
 
 EXPECTED_ERRORS = (ClusterError, KubeError, RefusedError, ScenarioError, SubjectError, OSError)
 """What a cluster or a machine can do to a run; anything else is a bug of ours and keeps its traceback."""
@@ -40,6 +44,8 @@ class Session:
     misused: bool = False
     """Whether one of them did not because of what the user asked for."""
     interrupted: bool = False
+    matrix: Matrix | None = None
+    """Its drills as tables, where values were varied."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -64,9 +70,8 @@ async def run_session(
     """
     finished: dict[str, DrillReport] = {}
     errors: dict[str, Exception] = {}
-    groups: dict[object, list[Plan]] = {}
-    for plan in plans:
-        groups.setdefault(key_of(plan), []).append(plan)
+    casting = Casting(say)
+    groups = await _grouped(plans, casting, stop, errors)
     limit = asyncio.Semaphore(options.jobs)
 
     async def one(pool: Pool, plan: Plan) -> None:
@@ -74,26 +79,31 @@ async def run_session(
             if stop.event.is_set():
                 return
             title = plan.name.title
-            subject = make_subject(plan.subject)
+            subjects: list[Subject] = []
             try:
+                subjects = await casting.subjects(plan)
+                first, *later = subjects
                 # While the cluster is opened, the subject's process can load already.
-                await subject.warm_up()
+                await first.warm_up()
                 # Making a cluster takes seconds, its programs minutes: a signal does not wait for that.
                 place = await unless_stopped(stop, pool.place(plan))
                 if place is None:
                     return
-                report = await run_drill(plan, place, subject, options.out / plan.name.folder)
+                folder = options.out / plan.name.folder
+                report = await run_drill(plan, place, first, folder, later=later)
             except EXPECTED_ERRORS as error:
                 errors[title] = error
                 return
             finally:
-                await subject.stop()
+                for subject in subjects:
+                    await subject.stop()
             finished[title] = report
 
     for group in groups.values():
         if stop.event.is_set():
             break
-        async with Pool(options, run, stop, say) as pool, asyncio.TaskGroup() as tasks:
+        pooled = Pool(options, run, stop, say, casting)
+        async with pooled as pool, asyncio.TaskGroup() as tasks:
             for plan in group:
                 tasks.create_task(one(pool, plan))
     order = [plan.name.title for plan in plans]
@@ -103,7 +113,31 @@ async def run_session(
         errors=[f"{title}: {errors[title]}" for title in order if title in errors],
         misused=any(isinstance(error, ChoiceError | ScenarioError) for error in errors.values()),
         interrupted=stop.event.is_set(),
+        matrix=of_run(plans, finished, errors) if reports else None,
     )
-    if reports:
-        artefacts.write_run(options.out, session.report)
+    _write(options.out, session)
     return session
+
+
+def _write(folder: Path, session: Session) -> None:
+    if session.report.drills:
+        artefacts.write_run(folder, session.report)
+    if session.matrix is not None:
+        artefacts.write_matrix(folder, session.matrix)
+
+
+async def _grouped(
+    plans: Sequence[Plan], casting: Casting, stop: Stop, errors: dict[str, Exception]
+) -> dict[Key, list[Plan]]:
+    """Obtain the subjects of all drills, and return the drills by the cluster they need; without those that are in `errors` then."""
+    groups: dict[Key, list[Plan]] = {}
+    for plan in plans:
+        try:
+            # Builds take minutes: a signal does not wait for them.
+            if await unless_stopped(stop, casting.subjects(plan)) is None:
+                break
+        except EXPECTED_ERRORS as error:
+            errors[plan.name.title] = error
+            continue
+        groups.setdefault(key_of(plan, casting.digest(plan)), []).append(plan)
+    return groups

@@ -39,7 +39,7 @@ async def install_shared(
         name = str(crd["metadata"]["name"])
         if not await client.exists(CRD, name) and await _create(client, journal, crd, run):
             keys.add((CRD.group, CRD.plural, "", name))
-        await _established(client, name)
+        await established(client, name)
     if cluster_kind == "embedded":
         for entry in list(journal.entries):
             journal.gone(entry)
@@ -63,7 +63,8 @@ async def _create(client: KubeClient, journal: Journal, crd: JSON, run: str) -> 
     return True
 
 
-async def _established(client: KubeClient, name: str) -> None:
+async def established(client: KubeClient, name: str) -> None:
+    """Wait until a CRD is served. Raises RefusedError when it is not in time."""
     try:
         async with asyncio.timeout(ESTABLISHED_WITHIN):
             stream = watch(client, CRD, field_selector=f"metadata.name={name}")

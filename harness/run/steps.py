@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from harness.model.scenario import Step
+    from harness.run.live import Live
     from harness.run.verbs.context import Context
 
 
@@ -40,17 +41,17 @@ async def _run_step(context: Context, step: Step) -> bool:
     context.say(step.name)
     if step.action is not None:
         try:
-            await VERBS[step.action.VERB](context, step.action)
+            done = await VERBS[step.action.VERB](context, step.action)
         except (ApiError, RefusedError, SubjectError) as error:
             note("failed", str(error))
             return False
-        note("acted")
+        note("acted", done or "")
     if step.until is not None and step.within is not None:
         expression = Expression.compile(step.until)
-        holds = _holds(expression)
+        holds = _holds(live, expression)
         crash = _crash_watch(context, len(live.observations))
-        done = await live.wait_for(lambda world: holds(world) or crash() is not None, step.within)
-        if not holds(live.state.world()):
+        held = await live.wait_for(lambda: holds() or crash() is not None, step.within)
+        if not holds():
             crashed = crash()
             if crashed is not None:
                 note(
@@ -58,7 +59,7 @@ async def _run_step(context: Context, step: Step) -> bool:
                     f"the subject ended by itself ({crashed}); {describe(live.state.world())}",
                 )
                 return False
-            if not done:
+            if not held:
                 seen = describe(live.state.world())
                 note(
                     "timed-out",
@@ -69,18 +70,24 @@ async def _run_step(context: Context, step: Step) -> bool:
     return True
 
 
-def _holds(expression: Expression) -> Callable[[dict[str, Any]], bool]:
+def _holds(live: Live, expression: Expression) -> Callable[[], bool]:
     # Unknown is "not yet": the field it needs may still come.
-    return lambda world: expression.evaluate(world) is True
+    return lambda: live.state.evaluate(expression) is True
 
 
 def _crash_watch(context: Context, begin: int) -> Callable[[], str | None]:
     """Return a function that says how the subject ended by itself since observation `begin`, if it did."""
+    looked = begin
+    ended: str | None = None
 
     def look() -> str | None:
-        for seen in context.live.observations[begin:]:
+        nonlocal looked, ended
+        # Each observation is looked at once: there may be tens of thousands.
+        while ended is None and looked < len(context.live.observations):
+            seen = context.live.observations[looked]
+            looked += 1
             if isinstance(seen, SubjectState) and seen.state == "exited":
-                return seen.detail
-        return None
+                ended = seen.detail
+        return ended
 
     return look

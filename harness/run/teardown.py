@@ -1,15 +1,19 @@
-"""Removing what a run made: only what its journal says, newest first, each with a deadline of its own."""
+"""Removing what a run made: only what its journal says, newest first, each with a deadline of its own.
+
+Newest first, but objects of one kind in one namespace side by side: hundreds of rollouts take seconds then.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from harness.kube.errors import Conflict, KubeError, NotFound
-from harness.kube.resource import Resource
 from harness.kube.watch import Changed, Listed, watch
 from harness.run.identity import RUN_LABEL
+from harness.run.together import together
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -45,22 +49,28 @@ async def tear_down(
     the journal made go with that namespace.
     """
     removal = Removal()
-    entries = list(journal.entries if only is None else [e for e in journal.entries if e in only])
+    chosen = None if only is None else {id(entry) for entry in only}
+    entries = [e for e in journal.entries if chosen is None or id(e) in chosen]
     namespaces = {e.key.name for e in entries if e.key.plural == "namespaces"}
     early = [e for e in reversed(entries) if e.key.kind in first_kinds]
-    inside = [e for e in entries if e.key.namespace in namespaces and e not in early]
-    late = [e for e in reversed(entries) if e not in early and e not in inside]
-    for entry in (*early, *late):
-        await _remove(client, journal, entry, removal, within)
+    others = [e for e in reversed(entries) if e.key.kind not in first_kinds]
+    late = [e for e in others if e.key.namespace not in namespaces]
+    for batch in _batches([*early, *late]):
+        await together(lambda entry: _remove(client, journal, entry, removal, within), batch)
     still = {e.key.name for e in journal.entries if e.key.plural == "namespaces"}
-    _went_along(journal, [e for e in inside if e.key.namespace not in still], removal)
+    inside = [e for e in others if e.key.namespace in namespaces - still]
+    journal.gone(*inside)
+    for entry in inside:
+        _count(removal, entry)
     return removal
 
 
-def _went_along(journal: Journal, entries: Iterable[Entry], removal: Removal) -> None:
-    for entry in entries:
-        journal.gone(entry)
-        _count(removal, entry)
+def _batches(entries: Iterable[Entry]) -> list[list[Entry]]:
+    """Return entries that can be removed side by side: neighbours of one kind in one namespace."""
+    return [
+        list(batch)
+        for _, batch in itertools.groupby(entries, lambda e: (e.key.kind, e.key.namespace))
+    ]
 
 
 def _count(removal: Removal, entry: Entry) -> None:
@@ -82,15 +92,10 @@ async def _remove(
         removal.problems.append(f"{entry.key.label} could not be removed: {error}")
 
 
-def _resource(entry: Entry) -> Resource:
-    key = entry.key
-    return Resource(key.group, key.version, key.plural, key.kind, key.namespace is not None)
-
-
 async def _delete(client: KubeClient, entry: Entry, run: str) -> bool:
     """Ask for the deletion; False when there is nothing of ours to delete."""
     key = entry.key
-    resource = _resource(entry)
+    resource = key.resource
     try:
         found = await client.get(resource, key.name, key.namespace)
         uid = str(found["metadata"]["uid"])
@@ -110,7 +115,7 @@ async def _delete(client: KubeClient, entry: Entry, run: str) -> bool:
 async def _until_gone(client: KubeClient, entry: Entry) -> None:
     key = entry.key
     selector = f"metadata.name={key.name}"
-    stream = watch(client, _resource(entry), key.namespace, field_selector=selector)
+    stream = watch(client, key.resource, key.namespace, field_selector=selector)
     try:
         async for event in stream:
             match event:

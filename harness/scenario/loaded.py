@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.scenario import structure, validate
+from harness.scenario import structure, targets, validate
 from harness.scenario.document import render_document
 from harness.scenario.locate import dotted
 from harness.scenario.manifests import TEMPLATE_SUFFIX, DrillContext, collect
@@ -20,9 +20,10 @@ from harness.scenario.template import included, inside
 from harness.scenario.variants import Combination, expand
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from harness.model.resolved import Resolved
+    from harness.scenario.manifests import Manifest
 
 SCENARIO_FILE: Final = "scenario.yaml"
 """Name of the file in a scenario's folder."""
@@ -56,32 +57,54 @@ class Loaded:
         return tuple(drill.variant for drill in self.drills)
 
     def resolve(
-        self, variant: str | None = None, sets: Mapping[str, Any] | None = None
+        self,
+        variant: str | None = None,
+        sets: Mapping[str, Any] | None = None,
+        across: Mapping[str, Sequence[Any]] | None = None,
     ) -> list[Resolved]:
-        """Return the drills of all variants or of one, with values changed by `sets`.
+        """Return the drills of all variants or of one, with values changed by `sets`, and one for each combination of `across`.
 
         `variant` is the name of a variant or the label of one drill. A text in `sets` is read as a YAML value. Raises
-        ScenarioError for an unknown variant or value, a value of another type, or a scenario that the values make invalid.
+        ScenarioError for an unknown variant or value, a value of another type, or a scenario that the values make invalid; what
+        they make of other variants than the one asked for is no matter.
         """
         drills = list(self.drills)
-        if sets:
-            found, problems = resolve_all(
-                self.document, self.file, self.folder, sets=sets, adopted=self.adopted
+        # With a value that is set, the matrix may have fewer cells; whether there is such a variant is asked further down.
+        names = {_name(drill.variant) for drill in drills}
+        named = variant is not None and _name(variant) in names
+        if sets or across:
+            drills, problems = resolve_all(
+                self.document,
+                self.file,
+                self.folder,
+                sets=sets,
+                across=across,
+                adopted=self.adopted,
+                only=variant if named else None,
             )
             if problems:
                 raise ScenarioError(problems)
-            drills = found
         if variant is None:
             return drills
-        chosen = [d for d in drills if variant in {d.variant, d.variant.split(",", 1)[0]}]
+        chosen = [drill for drill in drills if _is(drill.variant, variant)]
         if not chosen:
-            known = tuple(dict.fromkeys(d.variant for d in drills))
+            known = tuple(dict.fromkeys(drill.variant for drill in drills))
             message = f"there is no variant {variant!r}{suggest(variant, known)}"
             where = self.document.positions.of_key(("spec", "variants"))
             line = where.line if where else None
             problem = Problem(shown(self.file), line, None, "spec.variants", message, known)
             raise ScenarioError([problem])
         return chosen
+
+
+def _is(label: str, variant: str) -> bool:
+    """Whether the label of a drill is that of a variant, or the very one asked for."""
+    return variant in {label, _name(label)}
+
+
+def _name(label: str) -> str:
+    """Return the name of the variant that a drill's label begins with."""
+    return label.split(",", 1)[0]
 
 
 def load(path: Path | str) -> Loaded:
@@ -128,11 +151,16 @@ def resolve_all(
     folder: Path,
     *,
     sets: Mapping[str, Any] | None = None,
+    across: Mapping[str, Sequence[Any]] | None = None,
     adopted: bool = False,
+    only: str | None = None,
 ) -> tuple[list[Resolved], list[Problem]]:
-    """Return all drills of a scenario and every problem; with a problem the drills are incomplete."""
+    """Return all drills of a scenario, or those of one variant, and every problem; with a problem the drills are incomplete."""
     name = shown(file)
-    combinations, problems = expand(document, name, sets)
+    combinations, problems = expand(document, name, sets, across, only and _name(only))
+    if only is not None:
+        chosen = [combination for combination in combinations if _is(combination.label, only)]
+        combinations = chosen or combinations
     digest = digest_of(file, folder, document, adopted=adopted)
     drills: list[Resolved] = []
     found: dict[Problem, list[Combination]] = {}
@@ -167,17 +195,37 @@ def _resolve_one(
 ) -> tuple[Resolved | None, list[Problem]]:
     name = shown(file)
     data, problems, broken = render_document(document, name, combination.values)
-    scenario, shape = structure.check(data, document.positions, name)
+    scenario, shape = structure.check(_without_left_out(data), document.positions, name)
     paths = {dotted(path) for path in broken}
     problems += [problem for problem in shape if problem.field not in paths]
     problems += validate.check(data, document.positions, name, combination.values, broken)
-    problems += _manifest_problems(data, document, file, folder, combination, adopted=adopted)
+    manifests, wrong = _manifests(data, document, file, folder, combination, adopted=adopted)
+    problems += wrong or targets.check(data, manifests, document.positions, name)
     if scenario is None or problems:
         return None, problems
     return resolve(scenario, combination, digest, adopted=adopted), []
 
 
-def _manifest_problems(
+def _without_left_out(data: Any) -> Any:
+    """Return a document in which steps and checks that this variant leaves out are empty: their values need not make sense here."""
+    spec = data.get("spec") if isinstance(data, dict) else None
+    if not isinstance(spec, dict):
+        return data
+    kept = {
+        part: [_emptied(row, key) for row in spec[part]]
+        for part, key in (("steps", "name"), ("checks", "id"))
+        if isinstance(spec.get(part), list)
+    }
+    return {**data, "spec": {**spec, **kept}}
+
+
+def _emptied(row: Any, key: str) -> Any:
+    if not isinstance(row, dict) or row.get("when") is not False:
+        return row
+    return {key: row.get(key, "left-out"), "when": False}
+
+
+def _manifests(
     data: object,
     document: Document,
     file: Path,
@@ -185,7 +233,8 @@ def _manifest_problems(
     combination: Combination,
     *,
     adopted: bool,
-) -> list[Problem]:
+) -> tuple[list[Manifest], list[Problem]]:
+    """Return the objects of all manifests, and what is wrong with those."""
     problems: list[Problem] = []
     present: list[str] = []
     for i, name in enumerate(manifests_of(data)):
@@ -199,10 +248,10 @@ def _manifest_problems(
         at = f"spec.manifests[{i}]"
         problems.append(Problem(shown(file), line, column, at, f"{name!r} {why}"))
     prefix = f"{shown(folder)}/" if str(folder) != "." else ""
-    _, more = collect(
+    found, more = collect(
         folder, present, combination.values, DrillContext(), adopted=adopted, shown=prefix
     )
-    return [*problems, *more]
+    return found, [*problems, *more]
 
 
 def manifests_of(data: object) -> list[str]:

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 _BLOCK: Final = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
-_PLURALS: Final = {"pod": "pods", "workload": "workloads", "service": "services", "node": "nodes"}
+_OWNERS: Final = {
+    "rollout": "rollout",
+    "rollout_entry": "each of rollouts",
+    "subject": "subject",
+    "workload_role": "primary and target",
+    "pod": "each of pods",
+    "workload": "each of workloads",
+    "service": "each of services",
+    "node": "each of nodes",
+}
+"""Kind of object -> the variables that are one, or hold them."""
 
 
 def fill(page: str, scenarios: Mapping[str, str]) -> str:
@@ -126,9 +136,12 @@ def _words() -> str:
             rows.append(f"| `{label}` | list | {word.doc} |")
         else:
             rows.append(f"| `{label}` | {word.type} | {word.doc} |")
-    for kind, words in OBJECTS.items():
-        owner = {"rollout": "rollout", "workload_role": "primary and target"}.get(kind)
-        rows += ["", f"Fields of {owner or 'each of ' + _PLURALS[kind]}:", ""]
+    for kind, every in OBJECTS.items():
+        words, head = every, f"Fields of {_OWNERS[kind]}:"
+        if kind == "rollout_entry":
+            words = {name: word for name, word in every.items() if name not in OBJECTS["rollout"]}
+            head = f"Fields of {_OWNERS[kind]}: those of rollout, and"
+        rows += ["", head, ""]
         rows += ["| Field | Type | Meaning |", "|---|---|---|"]
         for name, word in words.items():
             choices = [f"`{choice}`" for choice in word.choices if choice]

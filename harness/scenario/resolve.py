@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from harness.model.outcome import Outcome
 from harness.model.resolved import (
     Action,
     ApplyStep,
@@ -12,6 +13,7 @@ from harness.model.resolved import (
     DeleteStep,
     DoneWhen,
     Expect,
+    HandbackStep,
     KillStep,
     Nodes,
     PatchStep,
@@ -22,6 +24,7 @@ from harness.model.resolved import (
     Step,
     StopStep,
     TemplatePatch,
+    UpgradeStep,
     WaitStep,
 )
 from harness.model.scenario_checks import SETTLED
@@ -41,6 +44,7 @@ def resolve(
     spec = scenario.spec
     name = scenario.metadata.name
     variant = (spec.variants or {}).get(combination.variant)
+    absent = {check.id for check in spec.checks if not check.when}
     return Resolved(
         name=name,
         variant=combination.label,
@@ -56,10 +60,15 @@ def resolve(
         manifests=tuple(spec.manifests),
         steps=_steps(spec.steps),
         record=tuple(Record(row.title, row.object, row.path, tuple(row.at)) for row in spec.record),
-        checks=tuple(_check(check) for check in spec.checks),
-        done_when=tuple(DoneWhen(row.text, tuple(row.by)) for row in spec.done_when),
+        checks=tuple(_check(check) for check in spec.checks if check.when),
+        done_when=tuple(
+            DoneWhen(row.text, tuple(row.by)) for row in spec.done_when if absent.isdisjoint(row.by)
+        ),
         digest=digest,
         adopted=adopted,
+        subject=(variant.subject if variant else None) or spec.subject,
+        kubernetes=spec.kubernetes,
+        slow=variant.slow if variant else False,
     )
 
 
@@ -71,8 +80,8 @@ def _expect(spec: Spec, variant: str) -> Expect:
 
 
 def _steps(steps: list[StepSpec]) -> tuple[Step, ...]:
-    found = [(step, _action(step)) for step in steps]
-    marked = next((step.name for step in steps if step.change), None)
+    found = [(step, _action(step)) for step in steps if step.when]
+    marked = next((step.name for step, _ in found if step.change), None)
     first = next(
         (step.name for step, action in found if action and action.VERB in CHANGING_VERBS), None
     )
@@ -95,9 +104,13 @@ def _action(step: StepSpec) -> Action | None:
     if step.patch is not None:
         return _patch(step.patch)
     if step.delete is not None:
-        return DeleteStep(step.delete.target)
+        return DeleteStep(step.delete.target, step.delete.where or {}, step.delete.orphan)
     if step.scale is not None:
-        return ScaleStep(step.scale.target, step.scale.replicas)
+        return ScaleStep(step.scale.target, step.scale.replicas, step.scale.where or {})
+    if step.upgrade is not None:
+        return UpgradeStep(step.upgrade.subject, step.upgrade.kubernetes)
+    if step.handback is not None:
+        return HandbackStep(step.handback.to)
     if step.wait is not None:
         return WaitStep(step.wait)
     simple: dict[str, Any] = {"stop": StopStep, "start": StartStep, "kill": KillStep}
@@ -106,10 +119,10 @@ def _action(step: StepSpec) -> Action | None:
 
 def _patch(patch: PatchSpec) -> PatchStep:
     template = patch.template
-    if template is None:
-        return PatchStep(patch.target, None, patch.merge)
-    change = TemplatePatch(template.annotations, template.labels, template.image)
-    return PatchStep(patch.target, change)
+    change = None
+    if template is not None:
+        change = TemplatePatch(template.annotations, template.labels, template.image)
+    return PatchStep(patch.target, change, patch.merge, patch.status, patch.where or {})
 
 
 def _check(check: CheckSpec) -> Check:
@@ -127,6 +140,7 @@ def _check(check: CheckSpec) -> Check:
         from_=check.from_,
         until=check.until or SETTLED,
         hold_for=_seconds(check.for_, 0.0),
+        otherwise=Outcome(check.otherwise),
     )
 
 

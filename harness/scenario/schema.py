@@ -39,7 +39,7 @@ def _with_templates(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     if node.get("type") in {"integer", "number", "boolean"} or (
-        node.get("type") == "string" and "pattern" in node
+        node.get("type") == "string" and not {"pattern", "enum"}.isdisjoint(node)
     ):
         outer = {key: node[key] for key in ("description", "title", "default") if key in node}
         inner = {key: value for key, value in node.items() if key not in outer}

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from harness.model.actions import EVERY
 from harness.model.duration import EXAMPLES
+from harness.model.names import KUBERNETES_FORMS, SUBJECT_FORMS
 from harness.model.scenario import ScenarioFile, VariantSpec
 from harness.model.scenario_checks import RECORDABLE
 from harness.model.scenario_steps import RESERVED_VERBS, VERBS, StepSpec
@@ -31,12 +33,14 @@ _WANTED: Final = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
-_TARGETS: Final = ("workload", "rollout", "Kind/name")
+_TARGETS: Final = ("workload", "rollout", "Kind/name", *EVERY[::-1])
 _SHAPES: Final[dict[str, tuple[str, tuple[str, ...] | None]]] = {
     "name": ("must be lower case letters, digits and dashes", None),
     "id": ("must be lower case letters, digits and dashes", None),
     "target": ("names no object", _TARGETS),
     "object": ("names no object", (*RECORDABLE, "Kind/name")),
+    "subject": ("names no subject", SUBJECT_FORMS),
+    "kubernetes": ("is no version of Kubernetes", KUBERNETES_FORMS),
 }
 _QUOTED: Final = re.compile(r"'([^']*)'")
 

@@ -36,7 +36,7 @@ RESERVED_NAMES: Final = frozenset(
         *("range", "dict", "lipsum", "cycler", "joiner", "namespace"),
         *("true", "false", "none", "True", "False", "None", "and", "or", "not", "in", "is"),
         *("if", "else", "elif", "for", "block", "macro", "call", "filter", "set", "include"),
-        *("import", "from", "as", "with", "without", "context", "extends"),
+        *("import", "as", "with", "without", "context", "extends"),
     }
 )
 """Names that mean something else in templates, so no value may have them."""

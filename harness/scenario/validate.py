@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks.expression import Expression, ExpressionError
+from harness.model.actions import EVERY
 from harness.model.features import FEATURES
+from harness.model.names import INSTALLED, SUBJECT_FORMS
 from harness.model.scenario_checks import (
     BUILT_IN_CHECKS,
     END,
@@ -25,6 +27,11 @@ from harness.scenario.template import is_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+_NOT_DOING: Final = frozenset({"name", "change", "within", "when"})
+"""Fields of a step that alone do nothing."""
+_PATCHES: Final = ("template", "merge", "status")
+_UPGRADES: Final = ("subject", "kubernetes")
 
 
 class Rules:
@@ -44,8 +51,14 @@ class Rules:
         self._values = values
         self._skip = skip
         self.spec = _mapping(_mapping(data).get("spec"))
-        self.steps = list(self.rows("steps"))
-        self.checks = list(self.rows("checks"))
+        everything = list(self.rows("steps"))
+        self.steps = [(path, row) for path, row in everything if row.get("when") is not False]
+        """Those that this variant has."""
+        self.left_out = {row.get("name") for _, row in everything if row.get("when") is False}
+        decided = list(self.rows("checks"))
+        self.checks = [(path, row) for path, row in decided if row.get("when") is not False]
+        """Those that this variant has."""
+        self.not_checked = [str(row.get("id")) for _, row in decided if row.get("when") is False]
         self.step_names = [row["name"] for _, row in self.steps if isinstance(row.get("name"), str)]
         self.check_ids = [row["id"] for _, row in self.checks if isinstance(row.get("id"), str)]
 
@@ -74,8 +87,12 @@ class Rules:
 
     def refer(self, path: Path, name: object, known: tuple[str, ...], what: str) -> None:
         """Note a name that refers to nothing."""
-        if isinstance(name, str) and name not in known:
-            self.report(path, f"{name!r} is no {what}{suggest(name, known)}", known)
+        if not isinstance(name, str) or name in known:
+            return
+        if what == "step" and name in self.left_out:
+            self.report(path, f"step {name!r} is left out, since its when is false", known)
+            return
+        self.report(path, f"{name!r} is no {what}{suggest(name, known)}", known)
 
     def expression(self, path: Path, text: object) -> None:
         """Note what is wrong with a CEL expression."""
@@ -128,7 +145,7 @@ def _steps_do_one_thing(rules: Rules) -> None:
         if len(verbs) > 1:
             message = f"a step does one thing, this one has {' and '.join(verbs)}"
             rules.report((*path, verbs[1]), message, key=True)
-        if not verbs and row.get("until") is None and not set(row) - {"name", "change", "within"}:
+        if not verbs and row.get("until") is None and not set(row) - _NOT_DOING:
             rules.report(path, "has neither a verb nor until, so it does nothing", VERBS)
         if row.get("within") is not None and row.get("until") is None:
             message = "has nothing to limit; it belongs to until"
@@ -150,11 +167,55 @@ def _patches_are_one_kind(rules: Rules) -> None:
         if not isinstance(patch, dict):
             continue
         at = (*path, "patch")
-        given = [key for key in ("template", "merge") if patch.get(key) is not None]
+        given = [key for key in _PATCHES if patch.get(key) is not None]
         if len(given) != 1:
-            rules.report(at, "needs one of template and merge", ("template", "merge"), key=True)
+            rules.report(at, "needs one of template, merge and status", _PATCHES, key=True)
         elif not patch[given[0]]:
             rules.report((*at, given[0]), "must not be empty", key=True)
+
+
+def _upgrades_are_one_kind(rules: Rules) -> None:
+    for path, row in rules.steps:
+        upgrade = row.get("upgrade")
+        if not isinstance(upgrade, dict):
+            continue
+        at = (*path, "upgrade")
+        given = [key for key in _UPGRADES if upgrade.get(key) is not None]
+        if not given:
+            rules.report(
+                at, "says neither to what subject nor to what version", _UPGRADES, key=True
+            )
+        elif len(given) > 1:
+            message = "upgrades one thing, so give subject or kubernetes, not both"
+            rules.report((*at, given[1]), message, _UPGRADES, key=True)
+        if upgrade.get("subject") == INSTALLED:
+            message = "'installed' is never started by a drill, so nothing can be upgraded to it"
+            rules.report((*at, "subject"), message, SUBJECT_FORMS[:-1])
+
+
+def _installed_is_left_alone(rules: Rules) -> None:
+    if rules.spec.get("subject") != INSTALLED:
+        return
+    for path, row in rules.steps:
+        for verb in ("stop", "start", "kill", "upgrade"):
+            touches = row.get(verb) is not None
+            if verb == "upgrade" and touches:
+                touches = _mapping(row[verb]).get("subject") is not None
+            if touches:
+                message = (
+                    "the subject 'installed' is only observed, never started, stopped or upgraded"
+                )
+                rules.report((*path, verb), message, key=True)
+
+
+def _where_chooses_among_many(rules: Rules) -> None:
+    for path, row in rules.steps:
+        for verb in ("patch", "delete", "scale"):
+            action = _mapping(row.get(verb))
+            target = action.get("target")
+            if action.get("where") is not None and isinstance(target, str) and target not in EVERY:
+                message = f"chooses among several, and {target!r} is one"
+                rules.report((*path, verb, "where"), message, EVERY, key=True)
 
 
 def _steps_apply_manifests(rules: Rules) -> None:
@@ -207,7 +268,8 @@ def _records_are_moments(rules: Rules) -> None:
 
 
 def _done_by_checks(rules: Rules) -> None:
-    known = (*rules.check_ids, *BUILT_IN_CHECKS, VERDICT)
+    # A line that needs a check which is left out is left out, too.
+    known = (*rules.check_ids, *rules.not_checked, *BUILT_IN_CHECKS, VERDICT)
     for path, row in rules.rows("doneWhen"):
         ids = row.get("by")
         for i, name in enumerate(ids if isinstance(ids, list) else []):
@@ -215,7 +277,8 @@ def _done_by_checks(rules: Rules) -> None:
 
 
 def _failures_are_checks(rules: Rules) -> None:
-    known = (*rules.check_ids, *BUILT_IN_CHECKS)
+    # What one variant leaves out another one may expect to fail.
+    known = (*rules.check_ids, *rules.not_checked, *BUILT_IN_CHECKS)
     places: list[tuple[Path, dict[str, Any]]] = [(("spec", "expect"), rules.spec)]
     places += [
         (("spec", "variants", name, "expect"), body)
@@ -247,6 +310,9 @@ RULES: Final[tuple[Callable[[Rules], None], ...]] = (
     _steps_do_one_thing,
     _one_change,
     _patches_are_one_kind,
+    _upgrades_are_one_kind,
+    _installed_is_left_alone,
+    _where_chooses_among_many,
     _steps_apply_manifests,
     _untils_are_expressions,
     _checks_are_one_kind,

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from harness.kube.client import KubeClient
     from harness.model.timeline import JSON, SubjectFacts
 
-SubjectEvent = Literal["started", "stopped", "killed", "exited", "forbidden"]
+SubjectEvent = Literal["started", "stopped", "killed", "exited", "forbidden", "looked"]
+"""What `notify` is told, with a detail: of `looked` "NAME ROW", of `forbidden` "VERB WHAT", of `started` "NAME VERSION"."""
+
+_DIGITS: Final = 12
 
 
 class SubjectError(Exception):
@@ -34,17 +40,29 @@ class Subject(Protocol):
 
     @property
     def facts(self) -> SubjectFacts:
-        """Name, version, capabilities, and which object carries the promotion."""
+        """Name, version, capabilities, and which object carries the promotion; complete after `obtain` and `look`."""
 
     @property
-    def service_account(self) -> str:
-        """Name of the service account among `namespace_objects` that it runs under."""
+    def service_account(self) -> str | None:
+        """Name of the service account among `namespace_objects` that it runs under.
+
+        None: it is in the cluster already and only observed. It has no objects of ours, and no drill starts, ends or replaces it.
+        """
+
+    async def obtain(self, progress: Callable[[str], None]) -> None:
+        """Get its programs and what belongs to them. Called before everything else; takes minutes when they are built.
+
+        Raises SubjectError.
+        """
+
+    async def look(self, client: KubeClient) -> None:
+        """Find out about itself in the cluster, where it is there already. Called once, before the drill begins."""
 
     def cluster_objects(self) -> list[JSON]:
-        """Return the cluster-scoped objects it needs (its CRDs)."""
+        """Return the cluster-scoped objects it needs (its CRDs); only after `obtain`."""
 
     def namespace_objects(self, namespace: str) -> list[JSON]:
-        """Return the objects it needs in the drill's namespace (service account, role, binding)."""
+        """Return the objects it needs in the drill's namespace (service account, role, binding); only after `obtain`."""
 
     async def warm_up(self) -> None:
         """Begin what takes time and needs nothing of a cluster yet; `start` goes on from there. May do nothing."""
@@ -60,3 +78,9 @@ class Subject(Protocol):
 
     async def kill(self) -> None:
         """End it with SIGKILL, in the middle of whatever it does."""
+
+
+def crd_digest(subject: Subject) -> str:
+    """Return twelve hex digits that subjects with the same cluster-scoped objects have in common; only after `obtain`."""
+    text = json.dumps(subject.cluster_objects(), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

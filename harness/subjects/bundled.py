@@ -7,29 +7,32 @@ import json
 import sys
 from typing import TYPE_CHECKING, Final
 
-from ruamel.yaml import YAML
-
 from harness import __version__
 from harness.data import data_path
 from harness.model.timeline import JSON, RolloutKind, SubjectFacts
 from harness.subjects.base import Access, SubjectError, SubjectEvent
+from harness.subjects.documents import documents
 from harness.subjects.process import SubjectProcess, fenced_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+    from harness.kube.client import KubeClient
 
 READY_WITHIN: Final = 20.0
 """Seconds from start to synced caches; it takes one on a quiet machine, several when every core is busy."""
 
 CAPABILITIES: Final = (
     "blue-green",
+    "change-fence",
     "deployment",
+    "manual-rollback-aborts",
     "match-label-keys",
     "progress-deadline",
     "provider-kubernetes",
     "restart-on-new-revision",
     "skip-analysis",
+    "sub-10s-interval",
     "suspend",
 )
 
@@ -47,13 +50,19 @@ class Bundled:
         self._waiting: SubjectProcess | None = None
         """Started, and waiting to be told where its API server is."""
 
+    async def obtain(self, progress: Callable[[str], None]) -> None:
+        """There is nothing to get."""
+
+    async def look(self, client: KubeClient) -> None:
+        """There is nothing to find out."""
+
     def cluster_objects(self) -> list[JSON]:
         """Return the Canary CRD."""
-        return _documents(data_path("fixtures", "crds", "canaries.yaml"))
+        return documents(data_path("fixtures", "crds", "canaries.yaml"))
 
     def namespace_objects(self, namespace: str) -> list[JSON]:
         """Return service account, role and binding, all in the drill's namespace."""
-        objects = _documents(data_path("fixtures", "rbac", "controller.yaml"))
+        objects = documents(data_path("fixtures", "rbac", "controller.yaml"))
         for obj in objects:
             obj["metadata"]["namespace"] = namespace
             for reference in obj.get("subjects", []):
@@ -64,8 +73,12 @@ class Bundled:
         """Start a process that loads everything and then waits: that takes as long as a pod takes to become ready."""
         if self._waiting is None:
             self._waiting = SubjectProcess("the bundled controller")
-            argv = [sys.executable, "-m", "harness.controller", "--from-stdin"]
+            argv = [sys.executable, "-m", *self._module(), "--from-stdin"]
             await self._waiting.spawn(argv, fenced_environment())
+
+    def _module(self) -> list[str]:
+        """Return the module that is run, with its first arguments."""
+        return ["harness.controller"]
 
     async def start(self, access: Access, notify: Callable[[SubjectEvent, str], None]) -> None:
         """Start the controller; returns when its caches are synced."""
@@ -79,20 +92,11 @@ class Bundled:
         given = {"kubeconfig": str(access.kubeconfig), "namespace": access.namespace}
         await process.tell(json.dumps(given))
         notify("started", f"{self.facts.name} {self.facts.version}")
-        waits = [
-            asyncio.create_task(ready.wait()),
-            asyncio.create_task(process.exited()),
-        ]
-        done, pending = await asyncio.wait(
-            waits, timeout=READY_WITHIN, return_when=asyncio.FIRST_COMPLETED
-        )
-        for task in pending:
-            task.cancel()
-        if ready.is_set():
+        silent = await process.until(ready, READY_WITHIN)
+        if not silent:
             return
-        what = "ended" if done else f"was not ready within {READY_WITHIN:g} s"
         await self.stop()
-        msg = f"the bundled controller {what}; its log ends with: {lines.last or 'nothing'}"
+        msg = f"the bundled controller {silent}; its log ends with: {lines.last or 'nothing'}"
         raise SubjectError(msg)
 
     async def stop(self) -> None:
@@ -109,7 +113,7 @@ class Bundled:
 
 
 class _Lines:
-    """Reads the controller's log lines: `ready` once, and each refusal of the API server."""
+    """Reads the controller's log lines: `ready` once, each refusal of the API server, and each look at a canary."""
 
     def __init__(self, ready: asyncio.Event, notify: Callable[[SubjectEvent, str], None]) -> None:
         self._ready = ready
@@ -127,10 +131,6 @@ class _Lines:
                 self._ready.set()
             case "forbidden":
                 self._notify("forbidden", f"{row.get('verb', '?')} {row.get('path', '?')}")
-
-
-def _documents(path: Path) -> list[JSON]:
-    with path.open(encoding="utf-8") as file:
-        return [
-            dict(document) for document in YAML(typ="safe", pure=True).load_all(file) if document
-        ]
+            case "looked":
+                # Not every pass has a row: a suspended canary is looked at, and no more.
+                self._notify("looked", f"{row.get('canary', '?')} {row.get('row') or ''}".rstrip())

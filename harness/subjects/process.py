@@ -118,6 +118,18 @@ class SubjectProcess:
         code = await process.wait()
         notify(self._ending or "exited", f"exit status {code}")
 
+    async def until(self, ready: asyncio.Event, seconds: float) -> str:
+        """Wait until it is ready and return nothing; else return what happened instead, e.g. `was not ready within 20 s`."""
+        waits = [asyncio.create_task(ready.wait()), asyncio.create_task(self.exited())]
+        done, pending = await asyncio.wait(
+            waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in pending:
+            task.cancel()
+        if ready.is_set():
+            return ""
+        return "ended" if done else f"was not ready within {seconds:g} s"
+
     async def exited(self) -> None:
         """Wait until the process ended and its output is read to the end."""
         if self._reader is not None:

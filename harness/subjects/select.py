@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from harness.subjects.base import SubjectError
 from harness.subjects.bundled import Bundled
+from harness.subjects.flagger import Flagger
+from harness.subjects.installed import Installed
+from harness.subjects.names import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from harness.subjects.base import Subject
-
-SUBJECTS: Final[dict[str, Callable[[], Subject]]] = {"bundled": Bundled}
 
 
 def make_subject(name: str) -> Subject:
-    """Return a new subject; every drill has its own.
+    """Return a new subject; every drill has its own. No I/O: whether there is such a version is found out by `obtain`.
 
-    Raises SubjectError for an unknown name.
+    Raises SubjectError with the allowed forms.
     """
-    try:
-        return SUBJECTS[name]()
-    except KeyError:
-        allowed = ", ".join(sorted(SUBJECTS))
-        msg = f"unknown subject {name!r} (allowed: {allowed})"
-        raise SubjectError(msg) from None
+    meant = parse(name)
+    match meant.kind:
+        case "bundled":
+            return Bundled()
+        case "flagger":
+            return Flagger(meant)
+        case "installed":
+            return Installed()
+
+
+def check_subject(name: str) -> None:
+    """Raise SubjectError with the allowed forms unless a name has one of them. No I/O."""
+    parse(name)

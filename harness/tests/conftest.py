@@ -35,6 +35,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=slow)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests recorded as a count: how many golden vectors were replayed, and which were not."""
+    counts: dict[str, list[str]] = {}
+    for report in terminalreporter.getreports("passed"):
+        for name, value in getattr(report, "user_properties", ()):
+            if report.when == "call" and name.startswith("golden vectors"):
+                counts.setdefault(name, []).append(str(value))
+    for name, values in sorted(counts.items()):
+        total = sum(int(value.split()[1]) for value in values)
+        terminalreporter.write_line(f"{name}: {total} ({'; '.join(sorted(values))})")
+
+
 _CHOOSING = ("KUBECONFIG", "DRILL_CLUSTER", "DRILL_SUBJECT", "DRILL_SCENARIOS")
 
 
@@ -53,7 +65,7 @@ def warm_cluster(
 
     Otherwise a sweep in one worker would find the runs that a test in another worker killed.
     """
-    from harness.clusters.embedded.binaries import resolve
+    from harness.clusters.embedded.binaries import ensure_binaries
     from harness.clusters.embedded.cluster import down, up
 
     source = str(request.config.getoption("--drill-binaries"))
@@ -64,7 +76,7 @@ def warm_cluster(
             name,
             nodes=2,
             seed=1,
-            binaries=resolve(source, print),
+            binaries=ensure_binaries(source, print),
             progress=print,
             owner_pid_bound=True,
             exclusive=False,

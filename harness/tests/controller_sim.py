@@ -1,18 +1,23 @@
 """A cluster on a virtual clock for tests of the controller's pure core.
 
-It keeps objects as an API server does (resourceVersion, generation, preconditions, the status subresource), plays the Deployment
-controller and the pods, and makes the controller's passes as the shell does. Nothing sleeps.
+It keeps objects as an API server does (resourceVersion, generation, preconditions, the status subresource, managedFields), plays
+the Deployment controller with its ReplicaSets and the pods, and makes the controller's passes as the shell does. Nothing sleeps.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.controller.core import Note, World, Write, decide
 from harness.controller.core.names import MANAGER
+from harness.controller.core.pruned import FENCE_FIELD
+from harness.controller.core.refresh import refreshed
+from harness.controller.core.snapshots import REVISION
+from harness.tests.controller_traces import make_current, note_writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +76,12 @@ class Sim:
         self.rows: list[str] = []
         self.kill_after: int | None = None
         self.before_write: Callable[[Write], None] | None = None
+        self.before_status: Callable[[JSON], None] | None = None
+        self.replica_sets: list[JSON] = []
+        self.prunes_fence = False
+        """The installed CRD has no place for the fence, whether the controller knows or not."""
+        self.knows_pruning = False
+        self.looks: list[str] = []
         self._version = 0
         self._requeue: float | None = None
 
@@ -118,12 +129,19 @@ class Sim:
         meta = obj["metadata"]
         meta["uid"] = f"uid-{self._next()}"
         meta["generation"] = 1
-        self._own(obj, manager)
+        meta["creationTimestamp"] = self._second()
+        note_writer({}, obj, "spec", manager, self._second())
         self._store(resource, obj)
 
     def edit(self, resource: str, name: str, patch: JSON, manager: str = "user") -> None:
         """A user, or the controller, changes an object with a merge patch."""
         self._update(resource, merge(self.objects[resource, name], patch), manager)
+
+    def edit_status(self, patch: JSON, manager: str = "user") -> None:
+        """Somebody else writes the Canary's status."""
+        obj = merge(self.canary, {"status": patch})
+        note_writer(self.canary, obj, "status", manager, self._second())
+        self._store("canaries", obj)
 
     def remove(self, resource: str, name: str) -> None:
         del self.objects[resource, name]
@@ -131,18 +149,15 @@ class Sim:
 
     def _update(self, resource: str, obj: JSON, manager: str) -> None:
         old = self.objects[resource, obj["metadata"]["name"]]
+        obj["metadata"]["managedFields"] = copy.deepcopy(old["metadata"]["managedFields"])
         if obj.get("spec") != old.get("spec"):
             obj["metadata"]["generation"] = old["metadata"]["generation"] + 1
-            if obj["spec"].get("replicas") != old["spec"].get("replicas"):
-                self._own(obj, manager)
+            note_writer(old, obj, "spec", manager, self._second())
         self._store(resource, obj)
 
-    @staticmethod
-    def _own(obj: JSON, manager: str) -> None:
-        if "replicas" in (obj.get("spec") or {}):
-            obj["metadata"]["managedFields"] = [
-                {"manager": manager, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
-            ]
+    def _second(self) -> str:
+        """Now, as the API server writes it: in whole seconds."""
+        return datetime.fromtimestamp(int(self.now), tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _store(self, resource: str, obj: JSON) -> None:
         key = (resource, obj["metadata"]["name"])
@@ -152,6 +167,8 @@ class Sim:
             if obj == old:
                 return
         obj["metadata"]["resourceVersion"] = str(self._next())
+        if resource == "canaries" and self.prunes_fence:
+            obj.get("status", {}).pop(FENCE_FIELD, None)
         self.objects[key] = json.loads(json.dumps(obj))
 
     def _next(self) -> int:
@@ -164,12 +181,18 @@ class Sim:
         """Make one pass, as the shell does; raises Killed or Refused in the middle of it."""
         canary, world = copy.deepcopy(self.canary), copy.deepcopy(self.world())
         decision = decide(world, canary, self.now)
-        assert (canary, world) == (self.canary, self.world()), "decide() changed its input"
+        if decision.reads_revisions:
+            world = replace(world, revisions=copy.deepcopy(self.replica_sets))
+            decision = decide(world, canary, self.now)
+        now = replace(self.world(), revisions=world.revisions)
+        assert (canary, world) == (self.canary, now), "decide() changed its input"
         self.rows.append(decision.row)
+        if decision.looked:
+            self.looks.append(decision.looked)
         for write in decision.writes:
             if self.before_write is not None:
                 self.before_write(write)
-            self._write(write)
+            decision = refreshed(decision, write, self._write(write))
             self._killed()
         for note in decision.notes:
             if note.key not in self.notes:
@@ -187,14 +210,17 @@ class Sim:
         services = {name: obj for (res, name), obj in self.objects.items() if res == "services"}
         target = self.canary["spec"]["targetRef"]["name"]
         return World(
-            self.get("deployments", target), self.get("deployments", f"{target}-primary"), services
+            self.get("deployments", target),
+            self.get("deployments", f"{target}-primary"),
+            services,
+            prunes_fence=self.knows_pruning,
         )
 
-    def _write(self, write: Write) -> None:
+    def _write(self, write: Write) -> JSON:
         self.actions.append((write.verb, write.resource, write.name))
         if write.verb == "create":
             self.add(write.resource, write.body, MANAGER)
-            return
+            return self.objects[write.resource, write.name]
         held = self.objects[write.resource, write.name]
         if held["metadata"]["resourceVersion"] != write.precondition:
             raise Refused(write)
@@ -202,12 +228,17 @@ class Sim:
             self.edit(write.resource, write.name, write.body, MANAGER)
         else:
             self._update(write.resource, copy.deepcopy(write.body), MANAGER)
+        return self.objects[write.resource, write.name]
 
     def _write_status(self, canary: JSON, patch: JSON) -> None:
+        if self.before_status is not None:
+            self.before_status(patch)
         self.actions.append(("status", "canaries", "web"))
         if canary["metadata"]["resourceVersion"] != self.canary["metadata"]["resourceVersion"]:
             raise Refused(patch)
-        self._store("canaries", merge(self.canary, {"status": patch}))
+        self.edit_status(patch, MANAGER)
+        if patch.get(FENCE_FIELD):
+            self.knows_pruning = self.prunes_fence
         seen = (self.phase, int(self.status.get("iterations") or 0))
         if not self.history or self.history[-1][1:] != seen:
             self.history.append((self.t, *seen))
@@ -229,8 +260,9 @@ class Sim:
         annotations = meta.setdefault("annotations", {})
         if obj.get("seen") != revision:
             obj["seen"] = revision
-            number = int(annotations.get("deployment.kubernetes.io/revision", 0)) + 1
-            annotations["deployment.kubernetes.io/revision"] = str(number)
+            number = int(annotations.get(REVISION, 0)) + 1
+            annotations[REVISION] = str(number)
+            make_current(self.replica_sets, obj, revision, str(number), self._second())
         desired = spec.get("replicas", 1)
         new = [pod for pod in pods if pod.revision == revision][:desired]
         for index in range(len(new), desired):

@@ -19,9 +19,16 @@ COMMAND = (sys.executable, "-c", "from harness.cli import main; main()")
 
 
 def command(
-    *arguments: str, state: Path | None = None, cwd: Path | None = None, **more: str
+    *arguments: str,
+    state: Path | None = None,
+    cwd: Path | None = None,
+    within: float = 2 * PATIENCE,
+    **more: str,
 ) -> tuple[int, str]:
-    """Run a `drill` command to its end; return exit status and output. `more` are environment variables."""
+    """Run a `drill` command to its end, for at most `within` seconds; return exit status and output.
+
+    `more` are environment variables.
+    """
     done = subprocess.run(
         [*COMMAND, *arguments],
         stdout=subprocess.PIPE,
@@ -30,7 +37,7 @@ def command(
         check=False,
         cwd=cwd,
         env=_environment(state, more),
-        timeout=2 * PATIENCE,
+        timeout=within,
     )
     assert "Traceback" not in done.stdout, done.stdout
     return done.returncode, done.stdout

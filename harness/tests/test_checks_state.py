@@ -9,7 +9,7 @@ import pytest
 from harness.checks.expression import Expression
 from harness.checks.state import State
 from harness.checks.vocabulary import OBJECTS, VARIABLES
-from harness.model.timeline import ObjectSeen, RolloutKind, SubjectFacts
+from harness.model.timeline import ObjectSeen, Requests, RolloutKind, SubjectFacts
 from harness.tests import stories
 from harness.tests.timelines import Recording, scenario
 
@@ -23,7 +23,7 @@ def state_of(story: Recording) -> State:
 
 def test_before_the_first_list_nothing_is_claimed() -> None:
     world = State(Recording().header()).world()
-    assert set(world) == {"t", "since_change", "step", "values"}
+    assert set(world) == {"t", "since_change", "step", "values", "subject"}
     assert world["since_change"] == -1.0
 
 
@@ -44,6 +44,7 @@ def test_every_word_of_the_vocabulary_is_in_the_world() -> None:
             "spec": {"selector": {"app": "web-primary"}},
         }
     )
+    story.add(Requests, rollouts={"web": (3, 1)}, total=9, watches=2)
     world = state_of(story).world()
     assert set(world) == set(VARIABLES)
     for name, word in VARIABLES.items():

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from harness.cli import options  # noqa: TC001 - Typer reads annotations at run time
+from harness.cli.given import is_given
 from harness.cli.main import main
 from harness.data import data_path
 from harness.model.outcome import ExitCode
@@ -38,7 +42,23 @@ def drill(*arguments: str) -> int:
         (["run", SPREAD, "--set", "replicas=two"], "replicas"),
         (["run", SPREAD, "--cluster", "cloud"], "allowed: embedded, embedded:NAME, context:NAME"),
         (["run", SPREAD, "--cluster", "context:"], "name a context"),
-        (["run", SPREAD, "--subject", "nobody"], "unknown subject 'nobody' (allowed: bundled)"),
+        (
+            ["run", SPREAD, "--subject", "nobody"],
+            "unknown subject 'nobody' (allowed: bundled, flagger@X.Y.Z, ",
+        ),
+        (
+            ["run", "flagger-upgrade[bundled-to-bundled]", "--subject", "bundled"],
+            "names its subject itself (bundled, then bundled), so none can be chosen for it",
+        ),
+        (
+            ["run", "flagger-upgrade[bundled-to-bundled]", "--cluster", "embedded:dev"],
+            "on a cluster of its own only: --cluster embedded, not embedded:dev",
+        ),
+        (
+            ["run", "flagger-upgrade[any]", "--set", "to=flagger@latest"],
+            "flagger@latest",
+        ),
+        (["cluster", "up", "--kubernetes", "v1.20"], "Kubernetes v1.20 is not available"),
         (["judge", "/nowhere/timeline.jsonl"], "/nowhere/timeline.jsonl: No such file"),
         (["sweep", "--cluster", "embedded"], "name one cluster"),
         (["sweep", "--older-than", "2"], "--older-than '2'"),
@@ -105,7 +125,7 @@ def test_a_file_that_is_no_recording_is_told_by_its_line(
 
 
 def test_help_of_every_command_is_there(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("run", "list", "lint", "render", "init", "judge", "sweep", "cluster"):
+    for command in ("run", "list", "lint", "render", "init", "judge", "matrix", "sweep", "cluster"):
         assert drill(command, "--help") == ExitCode.OK
         assert "Usage:" in capsys.readouterr().out
 
@@ -115,3 +135,24 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert drill("--version") == ExitCode.OK
     assert capsys.readouterr().out == f"rollout-drill {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "told"),
+    [
+        (["--subject", "bundled"], {}, "bundled given"),
+        ([], {"DRILL_SUBJECT": "installed"}, "installed preferred"),
+        ([], {}, "bundled preferred"),
+    ],
+)
+def test_a_subject_from_the_environment_is_a_preference_not_a_demand(
+    arguments: list[str], environment: dict[str, str], told: str
+) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def show(context: typer.Context, subject: options.Subject = "bundled") -> None:
+        typer.echo(f"{subject} {'given' if is_given(context, 'subject') else 'preferred'}")
+
+    result = CliRunner().invoke(app, arguments, env=environment)
+    assert result.output.strip() == told

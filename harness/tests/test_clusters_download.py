@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from harness.programs.cache import Cache
+
 
 class Site:
     """All official addresses, on loopback."""
@@ -98,12 +100,12 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Site]:
 
 
 def test_all_programs_are_downloaded_checked_and_executable(site: Site) -> None:
-    made = binaries.resolve("auto", print, mirrors=site.mirrors)
+    made = binaries.ensure_binaries("auto", print, mirrors=site.mirrors)
     for name, path in made.by_name().items():
         assert path.read_text(encoding="utf-8") == f"program {name}"
         assert path.stat().st_mode & 0o111
     asked = len(site.asked)
-    assert binaries.resolve("download", print, mirrors=site.mirrors) == made
+    assert binaries.ensure_binaries("download", print, mirrors=site.mirrors) == made
     assert len(site.asked) == asked
     assert list(cache.official().folder.glob(".*.draft")) == []
 
@@ -112,7 +114,7 @@ def test_all_programs_are_downloaded_checked_and_executable(site: Site) -> None:
 def test_a_wrong_checksum_is_refused_and_nothing_is_kept(site: Site, name: str) -> None:
     site.files[site.path_of(name)] += b" and more"
     with pytest.raises(ClusterError, match=rf"{name} v.* has the SHA-256 .* is published"):
-        binaries.resolve("download", print, mirrors=site.mirrors)
+        binaries.ensure_binaries("download", print, mirrors=site.mirrors)
     assert cache.official().find(name) is None
     assert list(cache.official().folder.glob(".*.draft")) == []
 
@@ -123,7 +125,7 @@ def test_auto_builds_what_a_failed_download_left_open(
     site.files[site.path_of("kube-scheduler")] += b"!"
     wanted: list[str] = []
 
-    def fake(folder: cache.Cache, components: Any, *_: Any) -> None:
+    def fake(folder: Cache, components: Any, *_: Any) -> None:
         for component in components:
             wanted.append(component.name)
             folder.draft(component.name).write_text("built", encoding="utf-8")
@@ -131,7 +133,7 @@ def test_auto_builds_what_a_failed_download_left_open(
 
     monkeypatch.setattr(build, "build", fake)
     said: list[str] = []
-    made = binaries.resolve("auto", said.append, mirrors=site.mirrors)
+    made = binaries.ensure_binaries("auto", said.append, mirrors=site.mirrors)
     assert wanted == ["kube-scheduler"]
     assert made.kube_scheduler.read_text(encoding="utf-8") == "built"
     assert any(line.endswith("Building from source instead.") for line in said)
@@ -144,7 +146,7 @@ def test_a_program_without_a_published_checksum_is_built(
     site.files[release] = json.dumps({"assets": [{"name": "kwok-linux-amd64"}]}).encode()
     built: list[str] = []
 
-    def fake(folder: cache.Cache, components: Any, *_: Any) -> None:
+    def fake(folder: Cache, components: Any, *_: Any) -> None:
         for component in components:
             built.append(component.name)
             folder.draft(component.name).write_text("built", encoding="utf-8")
@@ -152,7 +154,7 @@ def test_a_program_without_a_published_checksum_is_built(
 
     monkeypatch.setattr(build, "build", fake)
     said: list[str] = []
-    binaries.resolve("download", said.append, mirrors=site.mirrors)
+    binaries.ensure_binaries("download", said.append, mirrors=site.mirrors)
     assert built == ["kwokctl", "kwok"]
     assert any(line.startswith("No checksum is published for kwok v0.8.0") for line in said)
 
@@ -162,14 +164,14 @@ def test_a_file_that_breaks_off_is_no_program(site: Site) -> None:
     site.files[path] = b"broken"
     site.files[f"{path}.sha256"] = hashlib.sha256(b"broken").hexdigest().encode()
     with pytest.raises(ClusterError, match=r"broke off after"):
-        binaries.resolve("download", print, mirrors=site.mirrors)
+        binaries.ensure_binaries("download", print, mirrors=site.mirrors)
     assert cache.official().find("kube-apiserver") is None
 
 
 def test_a_missing_file_is_named_with_the_answer(site: Site) -> None:
     del site.files[site.path_of("kube-apiserver")]
     with pytest.raises(ClusterError, match=r"kube-apiserver answered 404"):
-        binaries.resolve("download", print, mirrors=site.mirrors)
+        binaries.ensure_binaries("download", print, mirrors=site.mirrors)
 
 
 def test_a_full_disk_is_said_as_such(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +180,7 @@ def test_a_full_disk_is_said_as_such(site: Site, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(ClusterError, match=r"disk of .* is full"):
-        binaries.resolve("download", print, mirrors=site.mirrors)
+        binaries.ensure_binaries("download", print, mirrors=site.mirrors)
 
 
 def test_an_address_that_does_not_answer_is_not_reachable(site: Site) -> None:
@@ -186,7 +188,7 @@ def test_an_address_that_does_not_answer_is_not_reachable(site: Site) -> None:
     nowhere = download.Mirrors(*["http://127.0.0.1:9"] * 4)
     assert not download.reachable(COMPONENTS[-1], nowhere)
     with pytest.raises(ClusterError, match=r"cannot be reached"):
-        binaries.resolve("download", print, mirrors=nowhere)
+        binaries.ensure_binaries("download", print, mirrors=nowhere)
 
 
 def test_a_machine_that_nothing_is_published_for_must_build(
@@ -194,4 +196,4 @@ def test_a_machine_that_nothing_is_published_for_must_build(
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(ClusterError, match=r"No official programs are known for riscv64"):
-        binaries.resolve("download", print, mirrors=site.mirrors)
+        binaries.ensure_binaries("download", print, mirrors=site.mirrors)

@@ -36,7 +36,7 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 @pytest.fixture(scope="session")
 def programs() -> components.Binaries:
     """The programs, built from the pinned modules unless the environment gives others."""
-    return binaries.resolve(os.environ.get(binaries.VARIABLE, "build"), print)
+    return binaries.ensure_binaries(os.environ.get(binaries.VARIABLE, "build"), print)
 
 
 @pytest.fixture
@@ -300,7 +300,7 @@ _OWNER = """
 import sys, time
 from pathlib import Path
 from harness.clusters.embedded import binaries, cluster
-made = cluster.up("orphan", nodes=1, seed=1, binaries=binaries.resolve(sys.argv[1], print),
+made = cluster.up("orphan", nodes=1, seed=1, binaries=binaries.ensure_binaries(sys.argv[1], print),
                   progress=print, owner_pid_bound=True)
 print("ready", flush=True)
 time.sleep(600)
@@ -353,7 +353,7 @@ def test_it_works_where_there_is_only_loopback_and_nothing_tries_to_leave(
 import subprocess
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 from harness.clusters.embedded import binaries, cluster
-made = cluster.up("alone", nodes=2, seed=1, binaries=binaries.resolve("path:{_folder(programs)}", print),
+made = cluster.up("alone", nodes=2, seed=1, binaries=binaries.ensure_binaries("path:{_folder(programs)}", print),
                   progress=print, owner_pid_bound=True)
 cluster.prove_collectors(made)
 cluster.down("alone")

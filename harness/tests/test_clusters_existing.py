@@ -37,7 +37,7 @@ def test_all_files_of_the_environment_are_searched(
 ) -> None:
     first, second = _config(tmp_path / "1", "a"), _config(tmp_path / "2", "b", "c")
     monkeypatch.setenv("KUBECONFIG", f"{first}:{tmp_path / 'missing'}:{second}")
-    assert existing._file_of("c", None) == second
+    assert existing.file_of("c", None) == second
     assert existing.known_contexts() == "a, b, c"
 
 

@@ -12,7 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from harness.clusters.base import ClusterError
-from harness.clusters.embedded import kwokctl, ports, records, stages
+from harness.clusters.embedded import audit, cluster, kwokctl, ports, records, stages, upgrade
 from harness.clusters.embedded.components import COMPONENTS, Binaries, needed_go
 
 
@@ -52,6 +52,51 @@ def test_it_starts_without_a_default_route(record: records.Record) -> None:
     assert server["advertise-address"] == "127.0.0.1"
     assert server["endpoint-reconciler-type"] == "none"
     assert server["service-cluster-ip-range"] == "10.96.0.0/16"
+
+
+def test_requests_of_subjects_are_logged_as_metadata_only_and_of_nobody_else() -> None:
+    rules = json.loads(audit.policy())["rules"]
+    assert [rule["level"] for rule in rules] == ["None", "Metadata", "None"]
+    assert rules[0]["userGroups"] == ["system:serviceaccounts:kube-system"]
+    assert rules[1]["userGroups"] == ["system:serviceaccounts"]
+    assert rules[1]["omitStages"] == ["RequestReceived"]
+
+
+def test_the_audit_log_is_in_our_own_folder_and_cannot_grow_for_ever(
+    record: records.Record,
+) -> None:
+    patches = {one["name"]: one["extraArgs"] for one in _documents(record)[0]["componentsPatches"]}
+    server = {one["key"]: one["value"] for one in patches["kube-apiserver"]}
+    assert server["audit-log-path"] == str(record.audit_log)
+    assert record.folder in record.audit_log.parents
+    assert int(server["audit-log-maxsize"]) * (int(server["audit-log-maxbackup"]) + 1) <= 300
+    audit.prepare(record)
+    assert Path(server["audit-policy-file"]).read_text("utf-8") == audit.policy()
+
+
+def test_a_cluster_that_an_earlier_version_made_has_no_audit_log(record: records.Record) -> None:
+    old = cluster.opened(record, exclusive=False)
+    assert old.audit_log is None
+    assert "audit" not in old.facts.capabilities
+    new = cluster.opened(dataclasses.replace(record, audited=True), exclusive=False)
+    assert new.audit_log == record.audit_log
+    assert {"audit", "kubernetes-upgrade"} <= set(new.facts.capabilities)
+
+
+def test_the_names_that_kwokctl_starts_lead_to_the_new_programs(
+    record: records.Record, tmp_path: Path
+) -> None:
+    folder = record.workdir / "bin"
+    folder.mkdir(parents=True)
+    for one in COMPONENTS:
+        (folder / one.name).symlink_to(f"/old/{one.name}")
+    new = Binaries.from_paths({one.name: tmp_path / one.name for one in COMPONENTS})
+    upgrade.replace_programs(record, new)
+    leads = {path.name: str(path.readlink()) for path in folder.iterdir()}
+    assert leads == {
+        one.name: str(tmp_path / one.name) if one.name in upgrade.REPLACED else f"/old/{one.name}"
+        for one in COMPONENTS
+    }
 
 
 def test_the_stages_take_the_place_of_kwokctls_own(record: records.Record) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.clusters import select
-from harness.clusters.base import ClusterError
+from harness.clusters.base import ChoiceError, Cluster, ClusterError
 from harness.clusters.embedded import binaries, cluster, components, records
 
 if TYPE_CHECKING:
@@ -59,16 +59,31 @@ class Machine:
         self.up: list[str] = []
         self.down: list[str] = []
         self.warm: list[records.Record] = []
+        self.got: list[str | None] = []
+        """Versions whose programs were asked for."""
         self.hold: Callable[[threading.Event], None] = lambda _: None
         monkeypatch.setenv("DRILL_STATE_DIR", str(tmp_path))
-        monkeypatch.setattr(binaries, "resolve", self._resolve)
+        monkeypatch.setattr(binaries, "ensure_binaries", self._resolve)
         monkeypatch.setattr(cluster, "up", self._up)
         monkeypatch.setattr(cluster, "down", self.down.append)
         monkeypatch.setattr(cluster, "listing", self._listing)
         monkeypatch.setattr(cluster, "find", self._find)
 
-    def record(self, name: str, nodes: int = 2, seed: int = 1, *, bound: bool = False) -> None:
-        made = records.Record(name, nodes, seed, 1, 0.0, bound, "kwokctl", {})
+    def record(
+        self, name: str, nodes: int = 2, seed: int = 1, *, bound: bool = False, kubernetes: str = ""
+    ) -> None:
+        made = records.Record(
+            name,
+            nodes,
+            seed,
+            1,
+            0.0,
+            bound,
+            "kwokctl",
+            {},
+            kubernetes=kubernetes or "v1.35.4",
+            default_version=not kubernetes,
+        )
         made.folder.mkdir(parents=True)
         self.warm.append(made)
 
@@ -84,7 +99,8 @@ class Machine:
             },
         )
 
-    def _resolve(self, *_: Any, **__: Any) -> components.Binaries:
+    def _resolve(self, *_: Any, **options: Any) -> components.Binaries:
+        self.got.append(options.get("kubernetes"))
         return components.Binaries(*[Path("/nowhere")] * 6)
 
     def _up(self, name: str, **options: Any) -> cluster.EmbeddedCluster:
@@ -223,3 +239,48 @@ def test_a_named_cluster_that_is_missing_is_answered_with_those_there_are(
 
     with pytest.raises(ClusterError, match="no embedded cluster 'cold'; there are: warm"):
         asyncio.run(run())
+
+
+def name_of(machine: Machine, choice: str = "embedded", **options: Any) -> str:
+    """Return the name of the warm cluster that is opened, or `own`."""
+
+    async def run() -> str:
+        async with machine.open(choice, **options) as opened:
+            return "own" if opened.facts.exclusive else str(opened.facts.name)
+
+    return asyncio.run(run())
+
+
+def test_a_warm_one_of_another_version_is_used_by_who_asks_for_that_only(machine: Machine) -> None:
+    machine.record("older", kubernetes="v1.34.4")
+    assert name_of(machine) == "own"
+    assert name_of(machine, kubernetes="v1.34") == "older"
+    assert name_of(machine, kubernetes="v1.34.4") == "older"
+    assert name_of(machine, kubernetes="v1.36") == "own"
+    assert machine.got == [None, "v1.36"]
+
+
+def test_who_upgrades_gets_a_cluster_of_its_own_and_all_programs_before(machine: Machine) -> None:
+    machine.record("warm")
+    assert name_of(machine, alone="x[v]", kubernetes="v1.34", later=("v1.35", "v1.36")) == "own"
+    assert machine.got == ["v1.35", "v1.36", "v1.34"]
+
+
+@pytest.mark.parametrize("choice", ["embedded:warm", "context:dev"])
+def test_who_upgrades_is_not_let_into_a_cluster_of_others(machine: Machine, choice: str) -> None:
+    machine.record("warm")
+    with pytest.raises(ChoiceError, match=r"x\[v\] needs a cluster of its own"):
+        name_of(machine, choice, alone="x[v]")
+
+
+def test_a_warm_one_that_does_not_suit_is_passed_over_or_refused_by_name(machine: Machine) -> None:
+    machine.record("flaggers")
+    machine.record("ours")
+
+    async def suits(found: Cluster) -> str:
+        return "its CRD is another's" if found.facts.name == "flaggers" else ""
+
+    assert name_of(machine, suits=suits) == "ours"
+    with pytest.raises(ChoiceError, match="embedded:flaggers cannot be used: its CRD is another's"):
+        name_of(machine, "embedded:flaggers", suits=suits)
+    assert name_of(machine, "embedded:ours", suits=suits) == "ours"

@@ -87,6 +87,12 @@ def test_the_role_allows_what_is_done_and_nothing_else() -> None:
             stage.cluster.update("Service", "web", "n", {"spec": {"selector": {"app": "web"}}})
             stage.change("app:2")
             await stage.reaches("Succeeded")
+            # A CRD that prunes the fence, and a status that another controller wrote.
+            stage.cluster.prune("Canary", "status", "lastTrackedRevision")
+            await stage.until(lambda: bool(stage.annotation), 60)
+        stage.hand_over(lost=True)
+        async with stage.controller():
+            await stage.until(lambda: stage.status["lastAppliedSpec"].startswith("v2:"))
         return stage
 
     def done(path: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.controller.core.change import Fence
+from harness.controller.core.snapshots import Fence
 from harness.tests.controller_sim import (
     Sim,
     canary,

@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from harness.controller.core.names import MANAGER
+from harness.controller.core.pruned import ANNOTATION
 from harness.controller.shell import log as logs
 from harness.controller.shell.cache import CANARIES, DEPLOYMENTS, Cache
 from harness.controller.shell.engine import Engine
@@ -43,6 +44,34 @@ class Stage:
     def phase(self) -> str:
         found = self.cluster.get("Canary", "web", "n") or {}
         return str((found.get("status") or {}).get("phase") or "")
+
+    @property
+    def canary(self) -> JSON:
+        return self.cluster.get("Canary", "web", "n") or {}
+
+    @property
+    def status(self) -> JSON:
+        return self.canary.get("status") or {}
+
+    @property
+    def annotation(self) -> str:
+        """The fence that is kept outside the status."""
+        return str((self.canary["metadata"].get("annotations") or {}).get(ANNOTATION) or "")
+
+    @property
+    def looks(self) -> list[str]:
+        return [line["row"] for line in self.events("looked")]
+
+    def hand_over(self, *, lost: bool = False) -> None:
+        """Let status and primary be another controller's; with `lost` the primary lacks a field of the target."""
+        status = {"lastAppliedSpec": "6849403941", "lastPromotedSpec": "6849403941"}
+        change = {"status": status | {"lastTrackedRevision": None}}
+        self.cluster.update("Canary", "web", "n", change)
+        template: JSON = {"metadata": {"annotations": {"flagger-id": "0b24c2de"}}}
+        self.cluster.update("Deployment", "web-primary", "n", {"spec": {"template": template}})
+        if lost:
+            spec = {"spec": {"template": {"spec": {"hostname": "web"}}}}
+            self.cluster.update("Deployment", "web", "n", spec)
 
     def image(self, name: str) -> str:
         return image_of(self.cluster.get("Deployment", name, "n") or {})

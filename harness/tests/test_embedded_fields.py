@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.controller.core.primary import REVISION
+from harness.controller.core.templates import REVISION
 from harness.kube.client import KubeClient
 from harness.kube.resource import CANARY, DEPLOYMENT, NAMESPACE
 from harness.tests.controller_sim import canary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,52 @@ def test_every_scenario_and_variant_is_a_test_with_a_stable_id(elsewhere: pytest
             assert f"{scenario}[{variant}-bundled-embedded]" in lines
 
 
+@pytest.fixture
+def with_slow(elsewhere: pytest.Pytester) -> pytest.Pytester:
+    """The same, where one variant is slow, one names a subject that has to be built, and one the bundled one."""
+    file: Path = elsewhere.path / "my-scenarios" / "own-drill" / "scenario.yaml"
+    text = file.read_text()
+    for variant, line in (
+        ("with-key", "subject: bundled"),
+        ("without-key", "slow: true"),
+        ("no-surge", "subject: flagger@1.44.0"),
+    ):
+        text = re.sub(rf"^    {variant}:.*\n", rf"\g<0>      {line}\n", text, flags=re.MULTILINE)
+        text = text.replace(f"    {variant}: {{}}\n", f"    {variant}:\n")
+    file.write_text(text)
+    return elsewhere
+
+
+def own_drills(pytester: pytest.Pytester, *arguments: str) -> set[str]:
+    result = collect(pytester, "--drill-scenarios", "my-scenarios", *arguments)
+    assert result.ret in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    return set(re.findall(r"own-drill\[(.+?)-embedded\]", result.stdout.str()))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "drills"),
+    [
+        ("drill", {"with-key-bundled"}),
+        ("drill and slow", {"without-key-bundled", "no-surge-flagger@1.44.0"}),
+        ("slow", {"without-key-bundled", "no-surge-flagger@1.44.0"}),
+        ("drill and not slow", {"with-key-bundled"}),
+        ("", set()),
+    ],
+)
+def test_slow_drills_are_run_when_they_are_asked_for(
+    with_slow: pytest.Pytester, chosen: str, drills: set[str]
+) -> None:
+    assert own_drills(with_slow, *(["-m", chosen] if chosen else [])) == drills
+
+
+def test_with_a_subject_of_the_users_those_that_name_their_own_are_left_out(
+    with_slow: pytest.Pytester,
+) -> None:
+    subject = ["--drill-subject", "flagger@1.37.0"]
+    assert own_drills(with_slow, "-m", "drill", *subject) == set()
+    assert own_drills(with_slow, "-m", "slow", *subject) == {"without-key-flagger@1.37.0"}
+
+
 def test_k_selects_among_drills(elsewhere: pytest.Pytester) -> None:
     result = collect(
         elsewhere,
@@ -83,7 +130,10 @@ def test_a_broken_scenario_is_a_usage_error_with_its_line(elsewhere: pytest.Pyte
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        (["--drill-subject", "nobody"], "unknown subject 'nobody' (allowed: bundled)"),
+        (
+            ["--drill-subject", "nobody"],
+            "unknown subject 'nobody' (allowed: bundled, flagger@X.Y.Z, ",
+        ),
         (["--drill-cluster", "cloud"], "unknown kind of cluster; allowed: embedded"),
     ],
 )

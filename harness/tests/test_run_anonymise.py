@@ -6,7 +6,16 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING
 
-from harness.model.timeline import ClusterFacts, Header, ObjectSeen, StepState, SubjectFacts, parse
+from harness.model.timeline import (
+    ClusterFacts,
+    Header,
+    ObjectSeen,
+    Requests,
+    StepState,
+    SubjectFacts,
+    SubjectState,
+    parse,
+)
 from harness.run.anonymise import Anonymiser
 from harness.run.redact import Redactor
 from harness.run.timeline_file import TimelineFile
@@ -36,6 +45,15 @@ def test_names_keep_their_suffixes_and_images_their_tags() -> None:
     assert "shop" not in changed
     assert "registry.example/image-1:1.2@sha256:00ff" in changed
     assert "checkouts" in anonymiser.text("checkouts")
+
+
+def test_counted_requests_and_looks_keep_belonging_to_their_rollout() -> None:
+    anonymiser = Anonymiser()
+    anonymiser.learn([deployment("checkout")])
+    seen = Requests(1.0, {"checkout": (3, 1)}, total=5, watches=2)
+    assert anonymiser.observation(seen) == Requests(1.0, {"app-1": (3, 1)}, total=5, watches=2)
+    looked = anonymiser.observation(SubjectState(1.0, "looked", "checkout unchanged"))
+    assert looked == SubjectState(1.0, "looked", "app-1 unchanged")
 
 
 def test_a_node_and_its_addresses_are_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import psutil
@@ -41,6 +42,25 @@ def test_uid_and_removal_are_read_back(tmp_path: Path) -> None:
     again = read(journal.path)
     assert again is not None
     assert [(e.key, e.uid) for e in again.entries] == [(NAMESPACE, "uid-1")]
+
+
+def test_many_objects_are_announced_with_one_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = _journal(tmp_path)
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", synced.append)
+    keys = [replace(DEPLOYMENT, name=f"web-{number}") for number in range(300)]
+    entries = journal.make_all(keys, "a")
+    assert len(synced) == 1
+    for entry in entries:
+        journal.made(entry, f"uid-of-{entry.key.name}")
+    journal.gone(*entries[:200])
+    assert len(synced) == 1
+    again = read(journal.path)
+    assert again is not None
+    assert [e.uid for e in again.entries] == [f"uid-of-web-{n}" for n in range(200, 300)]
+    assert again.entries == journal.entries
 
 
 def test_a_line_that_a_kill_cut_off_does_not_hide_the_others(tmp_path: Path) -> None:

@@ -420,3 +420,28 @@ def test_the_machine_that_the_scheduler_runs_on_is_not_named() -> None:
     redacted = Redactor().object(event)
     assert "my-laptop" not in json.dumps(redacted)
     assert redacted["source"] == {"component": "default-scheduler"}
+
+
+def test_names_of_new_objects_cost_nothing_unless_a_secret_stands_in_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    redactor = Redactor("salt")
+    compiled: list[int] = []
+    real = Redactor._compile
+
+    def counting(self: Redactor) -> None:
+        compiled.append(1)
+        real(self)
+
+    monkeypatch.setattr(Redactor, "_compile", counting)
+    env = [{"name": "GREETING", "value": "x7-greeting"}]
+    redactor.learn([{"kind": "Pod", "metadata": {}, "spec": {"containers": [{"env": env}]}}])
+    assert redactor.text("says x7-greeting") == "says [redacted]"
+    for number in range(100):
+        redactor.object({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{number}"}})
+        redactor.text(f"web-{number} started")
+    assert len(compiled) == 1
+    # A name that holds the value shows that it is none.
+    redactor.object({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod-x7-greeting"}})
+    assert redactor.text("says x7-greeting") == "says x7-greeting"
+    assert len(compiled) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -55,6 +56,41 @@ def test_the_rollout_goes_before_the_namespace(journal: Journal) -> None:
     assert deleted[0].endswith("/canaries/web")
     assert deleted[-1].endswith("/namespaces/drill-x")
     assert journal.entries == []
+
+
+def test_many_rollouts_are_removed_side_by_side(journal: Journal) -> None:
+    cluster = FakeCluster()
+
+    async def drill() -> float:
+        loop = asyncio.get_running_loop()
+        async with cluster.client() as client:
+            entry = await make_namespace(client, journal, MARKS, "x", draw=lambda _: "drill-x")
+            canaries = [
+                {**_canary(), "metadata": {"name": f"web-{number}", "finalizers": ["x/slow"]}}
+                for number in range(64)
+            ]
+            await Maker(client, journal, MARKS).apply_all(canaries, entry.key.name)
+
+            async def finalise() -> None:
+                """Let each finalizer take three seconds."""
+                while left := cluster.objects("Canary"):
+                    await asyncio.sleep(3)
+                    for canary in left:
+                        if "deletionTimestamp" in canary["metadata"]:
+                            cluster.remove("Canary", canary["metadata"]["name"], "drill-x")
+
+            finalising = asyncio.create_task(finalise())
+            began = loop.time()
+            removal = await tear_down(client, journal, first_kinds=("Canary",))
+            await finalising
+            assert removal.problems == []
+            assert removal.removed == {"Canary": 64, "Namespace": 1}
+            return loop.time() - began
+
+    # One after the other they would take 64 times three seconds.
+    assert run_virtual(drill()) < 40
+    deleted = [asked.path.rpartition("/")[2] for asked in cluster.asked("delete", "canaries")]
+    assert deleted[0] == "web-63"
 
 
 def test_another_object_that_took_the_name_is_not_touched(journal: Journal) -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _FOLDER = data_path("fixtures", "broken-scenarios")
 
 BROKEN: dict[str, list[str]] = {
+    "all-of-none.yaml": [
+        "all-of-none.yaml:22: spec.steps[1].delete.target: there is no rollout object in the manifests",
+    ],
     "apply-undeclared-manifest.yaml": [
         "apply-undeclared-manifest.yaml:18: spec.steps[0].apply[0]: 'god.yaml' is no manifest of this scenario; did you mean 'good.yaml'? (allowed: good.yaml)",
     ],
@@ -35,6 +38,9 @@ BROKEN: dict[str, list[str]] = {
     ],
     "cel-not-boolean.yaml": [
         "cel-not-boolean.yaml:25: spec.checks[0].always: is an int, not true or false; compare it with something",
+    ],
+    "cel-rollouts-field.yaml": [
+        "cel-rollouts-field.yaml:25: spec.checks[0].always: r has no field 'start'; did you mean 'starts'? (allowed: exists, name, phase, ended, weight, iterations, failed_checks, promoted, reason, message, labels, suspended, applied, tracked, starts, starts_after_change, target_rolls, primary_rolls, tracking_writes, looks, writes, target_hash, target_revision, primary_hash, primary_revision)",
     ],
     "cel-syntax.yaml": [
         "cel-syntax.yaml:25: spec.checks[0].always: is not CEL: mismatched input end of the expression (column 17)",
@@ -52,7 +58,7 @@ BROKEN: dict[str, list[str]] = {
         "cel-unknown-value.yaml:25: spec.checks[0].always: there is no value 'replica'; did you mean 'replicas'? (allowed: replicas, interval)",
     ],
     "cel-unknown-variable.yaml": [
-        "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, primary, target, pods, workloads, services, nodes)",
+        "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, rollouts, subject, primary, target, pods, workloads, services, nodes)",
     ],
     "check-of-two-kinds.yaml": [
         "check-of-two-kinds.yaml:26: spec.checks[0].never: a check says one thing, this one has always and never (allowed: eventually, always, never)",
@@ -87,11 +93,17 @@ BROKEN: dict[str, list[str]] = {
     "folder-without-scenario": [
         "folder-without-scenario: holds no scenario.yaml",
     ],
+    "from-step-left-out.yaml": [
+        "from-step-left-out.yaml:27: spec.checks[0].from: step 'change' is left out, since its when is false [only in two] (allowed: initialise, end)",
+    ],
     "holds-itself.yaml": [
         "holds-itself.yaml:3: spec.values: *spec holds itself",
     ],
     "include-from-outside.yaml": [
         "outside.yaml.j2:1: is not allowed in a template: '../rbac.yaml' lies outside of the scenario's folder",
+    ],
+    "installed-is-stopped.yaml": [
+        "installed-is-stopped.yaml:23: spec.steps[1].stop: the subject 'installed' is only observed, never started, stopped or upgraded",
     ],
     "leading-zero.yaml": [
         "leading-zero.yaml:8: spec.values.replicas: 02 has a leading zero, which versions of YAML read differently; quote it, or write 0o2",
@@ -144,8 +156,11 @@ BROKEN: dict[str, list[str]] = {
     "not-yaml.yaml": [
         "not-yaml.yaml:16: is not YAML: while parsing a flow sequence expected ',' or ']', but got ':'",
     ],
+    "otherwise-error.yaml": [
+        "otherwise-error.yaml:26: spec.checks[0].otherwise: cannot be 'error' (allowed: fail, unknown)",
+    ],
     "patch-of-two-kinds.yaml": [
-        "patch-of-two-kinds.yaml:22: spec.steps[1].patch: needs one of template and merge (allowed: template, merge)",
+        "patch-of-two-kinds.yaml:22: spec.steps[1].patch: needs one of template, merge and status (allowed: template, merge, status)",
     ],
     "record-at-unknown-step.yaml": [
         "record-at-unknown-step.yaml:15: spec.record[0].at[0]: 'begin' is no step (allowed: initialise, change, end)",
@@ -157,7 +172,7 @@ BROKEN: dict[str, list[str]] = {
         "reserved-step-name.yaml:21: spec.steps[1].name: 'end' means a moment; choose another name",
     ],
     "reserved-verb.yaml": [
-        "reserved-verb.yaml:22: spec.steps[1].gate: is a verb reserved for a later version of the format (allowed: apply, patch, delete, scale, stop, start, kill, wait)",
+        "reserved-verb.yaml:22: spec.steps[1].gate: is a verb reserved for a later version of the format (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, wait)",
     ],
     "several.yaml": [
         "several.yaml:3: metadata.name: 'Several' must be lower case letters, digits and dashes",
@@ -172,8 +187,11 @@ BROKEN: dict[str, list[str]] = {
         "undeclared.yaml.j2:6: value 'replica' is not declared",
     ],
     "step-does-nothing.yaml": [
-        "step-does-nothing.yaml:21: spec.steps[1]: has neither a verb nor until, so it does nothing (allowed: apply, patch, delete, scale, stop, start, kill, wait)",
-        "step-does-nothing.yaml:22: spec.steps[1].change: this step changes nothing, it has no verb (allowed: apply, patch, delete, scale, stop, start, kill, wait)",
+        "step-does-nothing.yaml:21: spec.steps[1]: has neither a verb nor until, so it does nothing (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, wait)",
+        "step-does-nothing.yaml:22: spec.steps[1].change: this step changes nothing, it has no verb (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, wait)",
+    ],
+    "subject-of-variant-unknown.yaml": [
+        "subject-of-variant-unknown.yaml:11: spec.variants.one.subject: 'argo' names no subject (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE, installed)",
     ],
     "tab.yaml": [
         "tab.yaml:8: is indented with a tab; YAML wants spaces",
@@ -209,25 +227,46 @@ BROKEN: dict[str, list[str]] = {
         "unknown-failing-check.yaml:13: spec.variants.two.expect.fail[0]: 'serve' is no check; did you mean 'served'? (allowed: served, steps-completed, ends-in, settled, recorded, nothing-forbidden, nothing-left)",
     ],
     "unknown-feature.yaml": [
-        "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, confirm-promotion, daemonset, deployment, knative, match-label-keys, metrics, progress-deadline, provider-kubernetes, restart-on-new-revision, session-affinity, skip-analysis, suspend, traffic-weights, webhooks, network, real-pods, several-nodes)",
+        "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, change-fence, config-tracking, confirm-promotion, daemonset, deployment, freeze, knative, manual-rollback-aborts, match-label-keys, metrics, mirroring, progress-deadline, provider-kubernetes, restart-on-new-revision, session-affinity, skip-analysis, sub-10s-interval, suspend, traffic-weights, webhooks, audit, kubernetes-upgrade, network, real-pods, several-nodes)",
     ],
     "unknown-field.yaml": [
-        "unknown-field.yaml:14: spec.setle: is not a known field; did you mean 'settle'? (allowed: question, setup, requires, nodes, values, variants, matrix, expect, settle, manifests, steps, record, checks, doneWhen)",
+        "unknown-field.yaml:14: spec.setle: is not a known field; did you mean 'settle'? (allowed: question, setup, requires, subject, kubernetes, nodes, values, variants, matrix, expect, settle, manifests, steps, record, checks, doneWhen)",
     ],
     "unknown-from.yaml": [
         "unknown-from.yaml:26: spec.checks[0].from: 'initialize' is no step; did you mean 'initialise'? (allowed: initialise, change, end)",
     ],
+    "unknown-kubernetes.yaml": [
+        "unknown-kubernetes.yaml:15: spec.kubernetes: '35' is no version of Kubernetes (allowed: vX.Y, vX.Y.Z)",
+    ],
     "unknown-phase.yaml": [
-        "unknown-phase.yaml:13: spec.variants.two.expect.phase: cannot be 'Done' (allowed: Initializing, Initialized, Waiting, Progressing, WaitingPromotion, Promoting, Finalising, Succeeded, Failed, Terminating, Terminated)",
+        "unknown-phase.yaml:13: spec.variants.two.expect.phase: cannot be 'Done' (allowed: Initializing, Initialized, Waiting, Progressing, WaitingPromotion, Promoting, Finalising, Succeeded, Failed, Terminating, Terminated, any)",
+    ],
+    "unknown-subject.yaml": [
+        "unknown-subject.yaml:15: spec.subject: 'flager' names no subject (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE, installed)",
     ],
     "unknown-target.yaml": [
-        "unknown-target.yaml:22: spec.steps[1].patch.target: 'deployment' names no object (allowed: workload, rollout, Kind/name)",
+        "unknown-target.yaml:22: spec.steps[1].patch.target: 'deployment' names no object (allowed: workload, rollout, Kind/name, workloads, rollouts)",
     ],
     "unknown-verb.yaml": [
-        "unknown-verb.yaml:22: spec.steps[1].pacth: is not a known field; did you mean 'patch'? (allowed: name, apply, patch, delete, scale, stop, start, kill, wait, until, within, change)",
+        "unknown-verb.yaml:22: spec.steps[1].pacth: is not a known field; did you mean 'patch'? (allowed: name, when, apply, patch, delete, scale, stop, start, kill, upgrade, handback, wait, until, within, change)",
     ],
     "unquoted-template.yaml": [
         "unquoted-template.yaml:14: spec.settle: a key must be a text; a template needs quotes, as in '{{ value }}'",
+    ],
+    "upgrade-of-nothing.yaml": [
+        "upgrade-of-nothing.yaml:22: spec.steps[1].upgrade: says neither to what subject nor to what version (allowed: subject, kubernetes)",
+    ],
+    "upgrade-of-two-kinds.yaml": [
+        "upgrade-of-two-kinds.yaml:22: spec.steps[1].upgrade.kubernetes: upgrades one thing, so give subject or kubernetes, not both (allowed: subject, kubernetes)",
+    ],
+    "upgrade-to-installed.yaml": [
+        "upgrade-to-installed.yaml:22: spec.steps[1].upgrade.subject: 'installed' is never started by a drill, so nothing can be upgraded to it (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE)",
+    ],
+    "upgrade-to-unknown-subject.yaml": [
+        "upgrade-to-unknown-subject.yaml:22: spec.steps[1].upgrade.subject: 'flagger@latest' names no subject (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE, installed)",
+    ],
+    "upgrade-to-unknown-version.yaml": [
+        "upgrade-to-unknown-version.yaml:22: spec.steps[1].upgrade.kubernetes: 'newest' is no version of Kubernetes (allowed: vX.Y, vX.Y.Z)",
     ],
     "value-with-reserved-name.yaml": [
         "value-with-reserved-name.yaml:9: spec.values.drill: 'drill' means something else in templates; choose another name",
@@ -239,7 +278,22 @@ BROKEN: dict[str, list[str]] = {
         "variant-of-wrong-type.yaml:13: spec.variants.two.values.replicas: must be a whole number, as declared in spec.values, not a text",
     ],
     "variant-without-values.yaml": [
-        "variant-without-values.yaml:13: spec.variants.two.replicas: is not a known field; a value belongs below values (allowed: description, values, expect)",
+        "variant-without-values.yaml:13: spec.variants.two.replicas: is not a known field; a value belongs below values (allowed: description, values, subject, slow, expect)",
+    ],
+    "when-not-boolean.yaml": [
+        "when-not-boolean.yaml:22: spec.steps[1].when: must be true or false, not a text",
+    ],
+    "where-chooses-none.yaml": [
+        "where-chooses-none.yaml:22: spec.steps[1].scale.where: no rollout object has all of these labels",
+    ],
+    "where-of-one.yaml": [
+        "where-of-one.yaml:22: spec.steps[1].patch.where: chooses among several, and 'workload' is one (allowed: rollouts, workloads)",
+    ],
+    "where-unknown-label.yaml": [
+        "where-unknown-label.yaml:22: spec.steps[1].patch.where[\"drill/sell\"]: no rollout object has the label 'drill/sell'; did you mean 'drill/cell'? (allowed: drill/cell, drill/phase)",
+    ],
+    "where-unknown-value.yaml": [
+        "where-unknown-value.yaml:22: spec.steps[1].patch.where[\"drill/cell\"]: no rollout object has 'c' as 'drill/cell' (allowed: a, b)",
     ],
     "window-backwards.yaml": [
         "window-backwards.yaml:27: spec.checks[0].until: 'initialise' comes before from: 'change'",

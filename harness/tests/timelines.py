@@ -10,7 +10,7 @@ Objects are remembered, so that `pod(…, ready=True)` a second time is an updat
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from harness.model import timeline as tl
 
@@ -114,17 +114,17 @@ class Recording:
 
     # ---- what happens
 
-    def at(self, t: float) -> Recording:
+    def at(self, t: float) -> Self:
         """Go on to a time, in seconds."""
         self.t = t
         return self
 
-    def add(self, observation_type: type[Any], **fields: Any) -> Recording:
+    def add(self, observation_type: type[Any], **fields: Any) -> Self:
         """Add an observation of any type, now."""
         self.lines.append(observation_type(t=self.t, **fields))
         return self
 
-    def synced(self, *kinds: str) -> Recording:
+    def synced(self, *kinds: str) -> Self:
         """The watches of some kinds, by default of all of them, have their first list."""
         for kind in kinds or (
             "Pod",
@@ -138,28 +138,28 @@ class Recording:
             self.add(tl.WatchState, kind=kind, state="synced")
         return self
 
-    def gap(self, kind: str, since: float) -> Recording:
+    def gap(self, kind: str, since: float) -> Self:
         """A watch may have missed something."""
         return self.add(tl.WatchState, kind=kind, state="gap", since=since, reason="410 Gone")
 
-    def step(self, name: str, *states: str, detail: str = "") -> Recording:
+    def step(self, name: str, *states: str, detail: str = "") -> Self:
         """A step goes through states, by default all of them."""
         for state in states or ("started", "acted", "held"):
             self.add(tl.StepState, step=name, state=state, detail=detail)
         return self
 
-    def settle(self, begin: float, end: float) -> Recording:
+    def settle(self, begin: float, end: float) -> Self:
         """The settle time, with nothing happening in it; use `add` for one in which something does."""
         self.at(begin).add(tl.Settled, state="begin")
         return self.at(end).add(tl.Settled, state="end")
 
-    def clean(self, t: float) -> Recording:
+    def clean(self, t: float) -> Self:
         """Teardown removed everything and the listing proves it."""
         removed = {"Namespace": 1}
         self.at(t).add(tl.Leftovers, items=(), kinds_listed=61, removed=removed, seconds=6.0)
         return self
 
-    def see(self, obj: dict[str, Any], change: str | None = None) -> Recording:
+    def see(self, obj: dict[str, Any], change: str | None = None) -> Self:
         """An object is seen, as it is given."""
         key = obj["kind"], obj["metadata"]["name"]
         known = key in self._objects
@@ -170,7 +170,7 @@ class Recording:
             object=copy.deepcopy(obj),
         )
 
-    def rollout(self, phase: str, **status: Any) -> Recording:
+    def rollout(self, phase: str, **status: Any) -> Self:
         """The rollout object is in a phase."""
         promoted = {"Initialized": "True", "Succeeded": "True", "Failed": "False"}.get(
             phase, "Unknown"
@@ -201,7 +201,7 @@ class Recording:
         affinity: Mapping[str, Any] | None = None,
         conditions: list[dict[str, Any]] | None = None,
         strategy: Mapping[str, Any] | None = None,
-    ) -> Recording:
+    ) -> Self:
         """A Deployment is seen, and the ReplicaSet of its revision (after it; order across kinds is nobody's promise)."""
         template = {
             "metadata": {"labels": {"app": name}},
@@ -259,7 +259,7 @@ class Recording:
         gated: bool = False,
         terminating: bool = False,
         affinity: Mapping[str, Any] | None = None,
-    ) -> Recording:
+    ) -> Self:
         """A pod of a Deployment is seen. `refused`: the scheduler's message."""
         conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
         if refused or gated:
@@ -294,7 +294,7 @@ class Recording:
             }
         )
 
-    def gone(self, name: str, kind: str = "Pod") -> Recording:
+    def gone(self, name: str, kind: str = "Pod") -> Self:
         """An object is deleted."""
         obj = self._objects.pop((kind, name))
         return self.add(tl.ObjectSeen, change="DELETED", object=copy.deepcopy(obj))

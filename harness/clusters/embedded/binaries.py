@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING, Final
 
 from harness.clusters.base import ChoiceError, ClusterError, Progress
 from harness.clusters.embedded import build, cache, download
-from harness.clusters.embedded.components import COMPONENTS, Binaries
+from harness.clusters.embedded.components import (
+    COMPONENTS,
+    Binaries,
+    components,
+    kubernetes_version,
+)
+from harness.programs.cache import check_cancelled
+from harness.programs.errors import ProgramError
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from harness.clusters.embedded.cache import Cache
     from harness.clusters.embedded.components import Component
+    from harness.programs.cache import Cache
 
 VARIABLE: Final = "DRILL_BINARIES"
 """Stands for `--binaries` where that says `auto`."""
@@ -24,17 +31,20 @@ ALLOWED: Final = "auto, build, download, path:DIR"
 _PATH: Final = "path:"
 
 
-def resolve(
+def ensure_binaries(
     source: str,
     progress: Progress,
-    *,
     cancelled: threading.Event | None = None,
+    *,
+    kubernetes: str | None = None,
     mirrors: download.Mirrors = download.OFFICIAL,
 ) -> Binaries:
     """Return the programs, getting them first if need be. Blocks, for minutes when they are built. Raises ClusterError.
 
     `auto`: those of the environment variable DRILL_BINARIES, else the cached ones, else the official download where its
-    address answers, else a build. Setting `cancelled` makes it give up soon.
+    address answers, else a build. Setting `cancelled` makes it give up soon. `kubernetes`: another version of API server,
+    controller manager and scheduler than the default one, as in `components.kubernetes_version`; a given folder has those in
+    a folder of its own, e.g. DIR/v1.36.3.
     """
     if sys.platform != "linux":
         msg = (
@@ -42,36 +52,48 @@ def resolve(
         )
         raise ClusterError(msg)
     chosen = os.environ.get(VARIABLE, "auto") if source == "auto" else source
+    wanted = components(kubernetes)
     if chosen.startswith(_PATH):
-        return _given(Path(chosen.removeprefix(_PATH)).expanduser().absolute())
-    if chosen == "build":
-        build.build(cache.built(), COMPONENTS, progress, cancelled)
-        return _collected(cache.built())
-    if chosen == "download":
-        _download(COMPONENTS, progress, cancelled, mirrors)
-        return _collected(cache.official(), cache.built())
-    if chosen == "auto":
-        return _auto(progress, cancelled, mirrors)
-    where = f"--binaries {source}" if source == chosen else f"{VARIABLE}={chosen}"
-    msg = f"{where}: unknown source of programs; allowed: {ALLOWED}."
-    raise ChoiceError(msg)
+        folder = Path(chosen.removeprefix(_PATH)).expanduser().absolute()
+        return _given(folder, wanted, kubernetes_version(kubernetes))
+    if chosen not in ("auto", "build", "download"):
+        where = f"--binaries {source}" if source == chosen else f"{VARIABLE}={chosen}"
+        msg = f"{where}: unknown source of programs; allowed: {ALLOWED}."
+        raise ChoiceError(msg)
+    try:
+        if chosen == "build":
+            _build(wanted, progress, cancelled)
+            return _collected(wanted, cache.built)
+        if chosen == "download":
+            _download(wanted, progress, cancelled, mirrors)
+            return _collected(wanted, cache.official, cache.built)
+        return _auto(wanted, progress, cancelled, mirrors)
+    except ProgramError as error:
+        raise ClusterError(str(error)) from error
 
 
 def _auto(
-    progress: Progress, cancelled: threading.Event | None, mirrors: download.Mirrors
+    wanted: Sequence[Component],
+    progress: Progress,
+    cancelled: threading.Event | None,
+    mirrors: download.Mirrors,
 ) -> Binaries:
-    folders = (cache.built(), cache.official())
-    missing = _missing(folders)
+    missing = _missing(wanted)
     if missing and download.reachable(missing[-1], mirrors):
         try:
             _download(missing, progress, cancelled, mirrors)
-        except ClusterError as error:
-            cache.check_cancelled(cancelled)
+        except ProgramError as error:
+            check_cancelled(cancelled)
             progress(f"{error} Building from source instead.")
-    missing = _missing(folders)
-    if missing:
-        build.build(cache.built(), missing, progress, cancelled)
-    return _collected(*folders)
+    _build(_missing(wanted), progress, cancelled)
+    return _collected(wanted, cache.built, cache.official)
+
+
+def _build(
+    wanted: Sequence[Component], progress: Progress, cancelled: threading.Event | None
+) -> None:
+    for folder, some in _by_folder(wanted, cache.built):
+        build.build(folder, some, progress, cancelled)
 
 
 def _download(
@@ -80,14 +102,25 @@ def _download(
     cancelled: threading.Event | None,
     mirrors: download.Mirrors,
 ) -> None:
-    unchecked = download.download(cache.official(), wanted, progress, cancelled, mirrors)
-    if unchecked:
-        build.build(cache.built(), unchecked, progress, cancelled)
+    for folder, some in _by_folder(wanted, cache.official):
+        _build(download.download(folder, some, progress, cancelled, mirrors), progress, cancelled)
 
 
-def _given(folder: Path) -> Binaries:
-    paths = {component.name: folder / component.name for component in COMPONENTS}
-    lacking = [name for name, path in paths.items() if not path.is_file()]
+def _by_folder(
+    wanted: Sequence[Component], folder_of: Callable[[Component], Cache]
+) -> list[tuple[Cache, list[Component]]]:
+    groups: dict[Cache, list[Component]] = {}
+    for component in wanted:
+        groups.setdefault(folder_of(component), []).append(component)
+    return list(groups.items())
+
+
+def _given(folder: Path, wanted: Sequence[Component], kubernetes: str) -> Binaries:
+    paths = {
+        one.name: folder / one.name if one in COMPONENTS else folder / kubernetes / one.name
+        for one in wanted
+    }
+    lacking = [str(path.relative_to(folder)) for path in paths.values() if not path.is_file()]
     if lacking:
         msg = f"The folder {folder} has no {', no '.join(lacking)}; all six programs must be there."
         raise ChoiceError(msg)
@@ -98,20 +131,23 @@ def _given(folder: Path) -> Binaries:
     return Binaries.from_paths(paths)
 
 
-def _missing(folders: Sequence[Cache]) -> list[Component]:
+def _missing(wanted: Sequence[Component]) -> list[Component]:
     return [
         component
-        for component in COMPONENTS
-        if not any(folder.find(component.name) for folder in folders)
+        for component in wanted
+        if not any(
+            folder(component).find(component.name) for folder in (cache.built, cache.official)
+        )
     ]
 
 
-def _collected(*folders: Cache) -> Binaries:
+def _collected(wanted: Sequence[Component], *folders: Callable[[Component], Cache]) -> Binaries:
     paths: dict[str, Path] = {}
-    for component in COMPONENTS:
-        found = next(filter(None, (folder.find(component.name) for folder in folders)), None)
+    for component in wanted:
+        places = [folder(component) for folder in folders]
+        found = next(filter(None, (place.find(component.name) for place in places)), None)
         if found is None:
-            msg = f"{component.name} is not in {folders[0].folder} any more; run the command again."
+            msg = f"{component.name} is not in {places[0].folder} any more; run the command again."
             raise ClusterError(msg)
         paths[component.name] = found
     return Binaries.from_paths(paths)

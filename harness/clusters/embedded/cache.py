@@ -1,136 +1,42 @@
-"""Where the six programs are kept: one folder per pinned versions and flags, so that nothing is ever made twice."""
+"""Where the programs of the embedded cluster are kept: one folder per pinned versions and flags, so that nothing is made twice."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
-import os
 import platform
-import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from harness.clusters.base import ClusterError, Progress
 from harness.clusters.embedded.components import COMPONENTS, lock_files
-from harness.clusters.embedded.paths import cache_root, make_folder
+from harness.programs.cache import Cache, disk_errors
+from harness.programs.golang import FLAGS
+from harness.programs.paths import cache_root
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Sequence
 
-FLAGS: Final = ("CGO_ENABLED=0", "-ldflags", "-s -w")
-"""How the programs are built. Without -trimpath, so that other builds of the same modules share Go's cache."""
-_NOTICE_SECONDS: Final = 15.0
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+    from harness.clusters.embedded.components import Component
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """One folder with some or all of the programs; each is there whole, or not at all."""
-
-    folder: Path
-
-    def find(self, name: str) -> Path | None:
-        """Return the path of a program that is there and can be run."""
-        path = self.folder / name
-        with contextlib.suppress(OSError):
-            if path.is_file() and path.stat().st_size and os.access(path, os.X_OK):
-                return path
-        return None
-
-    def draft(self, name: str) -> Path:
-        """Return where to write a program before it is complete."""
-        return make_folder(self.folder) / f".{name}.draft"
-
-    def keep(self, name: str) -> Path:
-        """Take the draft of a program in, at once."""
-        draft, path = self.draft(name), self.folder / name
-        with disk_errors(path):
-            draft.chmod(0o755)
-            with draft.open("rb") as file:
-                os.fsync(file.fileno())
-            draft.replace(path)
-        return path
-
-    def drop_drafts(self) -> None:
-        """Remove what an earlier attempt left half-written; only under the lock."""
-        for draft in self.folder.glob(".*.draft"):
-            draft.unlink(missing_ok=True)
-
-    @contextlib.contextmanager
-    def lock(
-        self, progress: Progress, what: str, cancelled: threading.Event | None = None
-    ) -> Iterator[None]:
-        """Hold the folder alone among all processes of this machine; says that it waits, and for what."""
-        import filelock
-
-        lock = filelock.FileLock(make_folder(self.folder) / ".lock")
-        began = told = time.monotonic()
-        waited = False
-        while True:
-            try:
-                lock.acquire(timeout=0 if not waited else 0.5)
-                break
-            except filelock.Timeout:
-                check_cancelled(cancelled)
-                now = time.monotonic()
-                if not waited or now - told > _NOTICE_SECONDS:
-                    told = now
-                    progress(
-                        f"Another process {what}; waiting for it ({now - began:.0f} s so far)."
-                    )
-                waited = True
-        try:
-            self.drop_drafts()
-            yield
-        finally:
-            lock.release()
-
-
-def cache_key() -> str:
-    """Return the name of the folder for the pinned versions: the digest of the lock files and flags."""
+def cache_key(locks: Sequence[str] = ()) -> str:
+    """Return the name of the folder for the pinned versions: the digest of the lock files (by default, of all shared ones) and flags."""
     digest = hashlib.sha256(repr((FLAGS, platform.machine())).encode())
-    for lock in sorted({component.lock for component in COMPONENTS}):
+    for lock in sorted(set(locks) or {component.lock for component in COMPONENTS}):
         for path in lock_files(lock):
             with disk_errors(path):
                 digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def built() -> Cache:
-    """Return the folder of the programs built on this machine."""
-    return Cache(cache_root() / "binaries" / cache_key())
+def built(component: Component = COMPONENTS[0]) -> Cache:
+    """Return the folder of a program built on this machine; the six of the default version share one."""
+    return Cache(cache_root() / "binaries" / _key_of(component))
 
 
-def official() -> Cache:
-    """Return the folder of the programs that were downloaded."""
-    return Cache(cache_root() / "binaries" / f"{cache_key()}-official")
+def official(component: Component = COMPONENTS[0]) -> Cache:
+    """Return the folder of a program that was downloaded."""
+    return Cache(cache_root() / "binaries" / f"{_key_of(component)}-official")
 
 
-def check_cancelled(cancelled: threading.Event | None) -> None:
-    """Raise ClusterError when whoever wanted the programs does not want them any more."""
-    if cancelled is not None and cancelled.is_set():
-        msg = "Getting the programs of the embedded cluster was cancelled."
-        raise ClusterError(msg)
-
-
-def full_disk(path: Path) -> ClusterError:
-    """Return the error for a full disk."""
-    return ClusterError(
-        f"The disk of {path.parent} is full: the programs of the embedded cluster need about 0.5 GB, and building them "
-        "about 5 GB; make room, or set DRILL_CACHE_DIR to a folder on another disk."
-    )
-
-
-@contextlib.contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
-    """Turn an error of the disk into one sentence that names the file."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise full_disk(path) from error
-        msg = f"Cannot read or write {path}: {error.strerror or error}."
-        raise ClusterError(msg) from error
+def _key_of(component: Component) -> str:
+    shared = {one.lock for one in COMPONENTS}
+    return cache_key(() if component.lock in shared else (component.lock,))

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import shutil
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.clusters.base import ChoiceError, Cluster, ClusterError, Progress, capabilities
+from harness.clusters.base import (
+    AUDIT,
+    KUBERNETES_UPGRADE,
+    ChoiceError,
+    Cluster,
+    ClusterError,
+    Progress,
+    capabilities,
+)
 from harness.clusters.embedded import (
     api,
     components,
+    history,
     kwokctl,
     ports,
     processes,
@@ -23,14 +34,16 @@ from harness.clusters.embedded import (
 )
 from harness.clusters.embedded.paths import creation_lock, make_folder, state_root
 from harness.model.timeline import ClusterFacts
+from harness.programs.threads import to_the_end
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Iterator
     from pathlib import Path
 
+    from harness.clusters.base import Change
     from harness.clusters.embedded.components import Binaries
     from harness.clusters.embedded.records import Record
+    from harness.kube.resource import Resource
 
 MOST_NODES: Final = 100
 ATTEMPTS: Final = 3
@@ -46,6 +59,26 @@ class EmbeddedCluster(Cluster):
     """An embedded cluster that is ready."""
 
     record: records.Record = dataclasses.field(kw_only=True)
+
+    @property
+    def audit_log(self) -> Path | None:
+        """The API server's audit log; None for a cluster that an earlier version made."""
+        return self.record.audit_log if self.record.audited else None
+
+    async def missed(
+        self, resource: Resource, namespace: str | None, after: int, until: int
+    ) -> list[Change] | None:
+        """Return what etcd remembers of the changes behind `after`, up to `until` (see `Cluster.missed`)."""
+        port = self.record.ports["etcdPort"]
+        return await history.missed(port, resource, namespace, after, until)
+
+    async def upgrade(self, version: str, *, binaries: str, progress: Progress) -> EmbeddedCluster:
+        """Replace the control plane (see `Cluster.upgrade` and `harness.clusters.embedded.upgrade`)."""
+        from harness.clusters.embedded.upgrade import upgrade
+
+        cancelled = threading.Event()
+        work = asyncio.to_thread(upgrade, self, version, binaries, progress, cancelled)
+        return await to_the_end(work, cancelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +96,8 @@ class Listed:
     """It goes when that process goes; otherwise it was asked to be kept."""
     age: float
     """Seconds since it was made."""
+    kubernetes: str = ""
+    """Version of its API server."""
 
 
 def up(
@@ -75,9 +110,11 @@ def up(
     owner_pid_bound: bool,
     cancelled: threading.Event | None = None,
     exclusive: bool = True,
+    kubernetes: str | None = None,
 ) -> EmbeddedCluster:
     """Make a cluster and return it when it is ready, which takes three to four seconds.
 
+    `binaries` are those of the version `kubernetes`, which is the default one unless given.
     `owner_pid_bound`: a watcher deletes it when this process ends, however it ends. Otherwise it stays until `down`.
     Setting `cancelled` makes it give up soon. Whatever goes wrong, nothing is left. Blocks; raises ClusterError.
     """
@@ -100,6 +137,7 @@ def up(
                 nodes=nodes,
                 seed=seed,
                 bound=owner_pid_bound,
+                kubernetes=kubernetes,
             )
         except readiness.PortTakenError as error:
             if attempt == ATTEMPTS:
@@ -161,6 +199,7 @@ def listing() -> list[Listed]:
             record.owner_pid,
             record.owner_bound,
             time.time() - record.created,
+            record.kubernetes,
         )
         for record in records.read_all()
     ]
@@ -242,11 +281,15 @@ def opened(record: Record, *, exclusive: bool) -> EmbeddedCluster:
         simulated=f"kwok {record.kwok}",
         seed=record.seed,
         exclusive=exclusive,
-        capabilities=capabilities(record.kubernetes, simulated=True),
+        capabilities=capabilities(record.kubernetes, simulated=True, more=_more(record)),
     )
     return EmbeddedCluster(
         f"embedded:{record.name}", facts, record.kubeconfig, record.name, record=record
     )
+
+
+def _more(record: Record) -> tuple[str, ...]:
+    return (KUBERNETES_UPGRADE, AUDIT) if record.audited else (KUBERNETES_UPGRADE,)
 
 
 def _create(
@@ -258,6 +301,7 @@ def _create(
     nodes: int,
     seed: int,
     bound: bool,
+    kubernetes: str | None,
 ) -> Record:
     with _creation(name, progress, cancelled):
         reap(progress)
@@ -272,8 +316,10 @@ def _create(
             owner_bound=bound,
             kwokctl=str(binaries.kwokctl),
             ports=ports.free(port for other in records.read_all() for port in other.ports.values()),
-            kubernetes=components.pinned_version("control-plane", "k8s.io/kubernetes"),
+            kubernetes=components.kubernetes_version(kubernetes),
             kwok=components.pinned_version("kwok", "sigs.k8s.io/kwok"),
+            default_version=kubernetes is None,
+            audited=True,
         )
         records.write(record)
         try:
@@ -313,9 +359,8 @@ def _finish(record: Record, waiter: readiness.Waiter) -> Record:
     waiter.nodes_ready()
     waiter.orphan_collected(orphan)
     waiter.check_processes()
-    _, answer = waiter.api.request("GET", "/version")
-    version = answer.get("gitVersion") if isinstance(answer, dict) else None
-    record = dataclasses.replace(record, ready=True, kubernetes=version or record.kubernetes)
+    version = waiter.version() or record.kubernetes
+    record = dataclasses.replace(record, ready=True, kubernetes=version)
     records.write(record)
     return record
 

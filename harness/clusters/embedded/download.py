@@ -19,14 +19,15 @@ import urllib.request
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.clusters.base import ClusterError, Progress
-from harness.clusters.embedded.cache import Cache, check_cancelled, disk_errors
+from harness.programs.cache import check_cancelled, disk_errors
+from harness.programs.errors import ProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from harness.clusters.embedded.components import Component
+    from harness.programs.cache import Cache, Progress
 
 PROBE_SECONDS: Final = 4.0
 """How soon the official address must answer; a build is the better choice otherwise."""
@@ -50,11 +51,11 @@ class Mirrors:
 OFFICIAL: Final = Mirrors()
 
 
-class NoChecksumError(ClusterError):
+class NoChecksumError(ProgramError):
     """A project publishes no checksum for a program."""
 
 
-class UnreachableError(ClusterError):
+class UnreachableError(ProgramError):
     """An official address does not answer."""
 
 
@@ -71,11 +72,11 @@ class Source:
 
 
 def source_of(component: Component, mirrors: Mirrors = OFFICIAL) -> Source:
-    """Return where a component is published. Raises ClusterError on a machine that nothing is published for."""
+    """Return where a component is published. Raises ProgramError on a machine that nothing is published for."""
     machine = platform.machine()
     if machine not in _MACHINES:
         msg = f"No official programs are known for {machine}; use --binaries build."
-        raise ClusterError(msg)
+        raise ProgramError(msg)
     arch, version = _MACHINES[machine], component.version
     if component.name == "etcd":
         folder = f"etcd-{version}-linux-{arch}"
@@ -100,7 +101,7 @@ def reachable(component: Component, mirrors: Mirrors = OFFICIAL) -> bool:
         try:
             _get(source_of(component, mirrors).checksum_url, PROBE_SECONDS)
             pool.set_result(True)
-        except ClusterError:
+        except ProgramError:
             pool.set_result(False)
 
     # Looking up a name has no time-out of its own, so it may take as long as it likes, elsewhere.
@@ -120,7 +121,7 @@ def download(
 ) -> list[Component]:
     """Download those of the wanted programs that the cache lacks; return those without a published checksum.
 
-    Raises ClusterError: unreachable, not found, wrong checksum, broken archive, full disk. Each program that arrived is kept.
+    Raises ProgramError: unreachable, not found, wrong checksum, broken archive, full disk. Each program that arrived is kept.
     """
     unchecked: list[Component] = []
     with cache.lock(progress, "is downloading the control plane", cancelled):
@@ -164,7 +165,7 @@ def _compare(component: Component, source: Source, actual: str, published: str) 
             f"{component.name} {component.version} from {source.url} has the SHA-256 {actual}, but {published} is published; "
             "it was thrown away."
         )
-        raise ClusterError(msg)
+        raise ProgramError(msg)
 
 
 def _published(component: Component, source: Source) -> str:
@@ -224,7 +225,7 @@ def _extract(archive: Path, member: str, target: Path) -> None:
                 out.write(chunk)
     except (tarfile.TarError, KeyError, EOFError) as error:
         msg = f"The archive of {member} cannot be read: {error}."
-        raise ClusterError(msg) from error
+        raise ProgramError(msg) from error
 
 
 def _get(url: str, seconds: float) -> bytes:

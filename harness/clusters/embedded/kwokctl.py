@@ -8,7 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.clusters.base import ClusterError
-from harness.clusters.embedded import records, stages
+from harness.clusters.embedded import audit, records, stages
 from harness.clusters.embedded.paths import state_root
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def configuration(record: Record, binaries: Binaries) -> str:
             # Without these two it does not start where there is no default route.
             "advertise-address": LOOPBACK,
             "endpoint-reconciler-type": "none",
+            **audit.arguments(record),
         },
         # There is one of each: a lease would only delay them after a restart.
         "kube-controller-manager": {"leader-elect": "false"},
@@ -112,6 +113,7 @@ def _controller_options() -> dict[str, Any]:
 
 def create(record: Record, binaries: Binaries) -> None:
     """Start all processes of a cluster; returns before they are ready. Raises ClusterError."""
+    audit.prepare(record)
     records.write_private(record.folder / "kwok.yaml", configuration(record, binaries))
     stand_in = record.folder / "kubectl"
     records.write_private(stand_in, "#!/bin/sh\nexit 0\n")

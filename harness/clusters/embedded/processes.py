@@ -7,14 +7,20 @@ else, which it would kill. So pid files that do not name ours are removed before
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Final
 
 import psutil
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from harness.clusters.embedded.records import Record
+
+_LOOK_SECONDS: Final = 0.05
 
 
 def running(record: Record) -> dict[str, int]:
@@ -33,6 +39,23 @@ def drop_strange_pid_files(record: Record) -> None:
     for file in _pid_files(record):
         if file.stem not in ours:
             file.unlink(missing_ok=True)
+
+
+def end(record: Record, names: Collection[str], seconds: float) -> list[str]:
+    """End some components in an orderly way, and kill those that take longer than `seconds`; return what still runs."""
+    found = {name: pid for name, pid in running(record).items() if name in names}
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in found.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        deadline = time.monotonic() + seconds
+        while found and time.monotonic() < deadline:
+            # One that has ended may stay a zombie for a while, so nothing but a look tells.
+            time.sleep(_LOOK_SECONDS)
+            found = {name: pid for name, pid in found.items() if _is_ours(pid, record)}
+        if not found:
+            break
+    return [f"{name} ({pid})" for name, pid in found.items()]
 
 
 def end_all(record: Record, seconds: float) -> list[str]:

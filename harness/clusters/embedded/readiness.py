@@ -25,9 +25,10 @@ READY_SECONDS: Final = 60.0
 COLLECTORS_SECONDS: Final = 15.0
 """The namespace controller waits 5 s by itself (spec cases, namespaces that stay for ever)."""
 RESTARTS: Final = 3
-NODE_CPU: Final = "32"
-NODE_MEMORY: Final = "64Gi"
-NODE_PODS: Final = "110"
+NODE_CPU: Final = "256"
+NODE_MEMORY: Final = "1Ti"
+NODE_PODS: Final = "2000"
+"""Far more than a kubelet takes: a simulated pod costs next to nothing, and hundreds of rollouts have to fit on a few nodes."""
 COMPONENTS: Final = (
     "etcd",
     "kube-apiserver",
@@ -172,6 +173,11 @@ class Waiter:
             f"its log is {self._logs / f'{lacking}.log'}."
         )
         raise ClusterError(msg)
+
+    def version(self) -> str:
+        """Return the version that the API server states, e.g. `v1.35.4`; empty when it does not."""
+        _, answer = self.api.request("GET", "/version")
+        return str(answer.get("gitVersion", "")) if isinstance(answer, dict) else ""
 
     @property
     def _logs(self) -> Path:

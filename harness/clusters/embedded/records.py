@@ -48,6 +48,10 @@ class Record:
     kwok: str = ""
     ready: bool = False
     """Whether it has been ready; before that it is still being made."""
+    default_version: bool = True
+    """Whether its Kubernetes is the one that a cluster has unless another is asked for."""
+    audited: bool = False
+    """Whether its API server writes `audit_log`; clusters that an earlier version made do not."""
     created: float = field(default_factory=time.time)
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Tells it from a later cluster of the same name."""
@@ -71,6 +75,11 @@ class Record:
     def kept_logs(self) -> Path:
         """Where the logs go when it did not become ready."""
         return state_root() / "failed" / self.name
+
+    @property
+    def audit_log(self) -> Path:
+        """The API server's audit log, apart from the components' logs, in our own folder: it goes with the cluster."""
+        return self.folder / "audit" / "audit.log"
 
     def log(self, component: str) -> Path:
         """Return the path of a component's log."""

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from harness.controller.core import conditions as cond
 from harness.controller.core import primary, replicas, upkeep
-from harness.controller.core.change import Fence
 from harness.controller.core.decision import JSON, Decision, Note, Severity, Write
 from harness.controller.core.readiness import wanted
 from harness.controller.core.scene import Scene
 from harness.controller.core.status import difference, entered
+from harness.controller.core.tracking import refresh_for
 
 Action = Callable[[Scene], Decision]
 
@@ -100,18 +100,18 @@ def initialise(scene: Scene) -> Decision:
     nothing happened, so the counter is stored as one that no object has, and the next pass starts a run (D2).
     """
     names, now = scene.names, scene.snapshot
-    made_from = scene.primary_revision
-    moved = scene.primary_elsewhere
+    moved = scene.overtaken
+    known = scene.primary_hash if moved else now.hash
     fields: JSON = {
-        "lastAppliedSpec": made_from if moved else now.hash,
-        "lastPromotedSpec": made_from if moved else now.hash,
-        "lastTrackedRevision": str(Fence(now.fence.uid, "0") if moved else now.fence),
+        "lastAppliedSpec": known,
+        "lastPromotedSpec": known,
+        "lastTrackedRevision": str(now.fence.open() if moved else now.fence),
     }
     text = f"Deployment {names.primary} serves; {names.target} waits for a new revision"
     status = entered(scene.status, "Initialized", scene.now, text, ZERO | fields)
     note = scene.note("Normal", f"Initialised: {names.primary} serves, {names.target} goes to zero")
     writes = upkeep.apex(scene) + replicas.scale(scene.target, 0)
-    return _decision(scene, writes, note, status)
+    return replace(_decision(scene, writes, note, status), refresh=refresh_for(scene, known))
 
 
 def bootstrap_failed(scene: Scene) -> Decision:
@@ -149,6 +149,7 @@ def start(scene: Scene) -> Decision:
     writes = replicas.scale(scene.target, replicas.at_start(scene.target, scene.world.primary))
     note = scene.note("Normal", f"New revision of {target} found: scaling it up")
     decision = _decision(scene, writes, note, _run_begins(scene))
+    decision = replace(decision, refresh=refresh_for(scene, scene.snapshot.hash))
     if not scene.settings.forced:
         return decision
     text = (
@@ -169,24 +170,6 @@ def hold_start(scene: Scene) -> Decision:
     names = scene.names
     text = f"New revision of {names.target}, but {names.primary} is at zero: waiting for replicas"
     return _noted(scene, "Warning", text)
-
-
-def comparison_failed(scene: Scene) -> Decision:
-    """Neither adopt nor start (spec change-detection B4)."""
-    return _noted(scene, "Warning", f"Cannot compare {scene.names.target}: no primary to look at")
-
-
-def track(scene: Scene) -> Decision:
-    """Record what the comparison found, and nothing else (spec change-detection B5)."""
-    return _status(scene, scene.verdict.persist, touch=False)
-
-
-def rebase(scene: Scene) -> Decision:
-    """Take a recreated target that equals what runs for the same (U1), and say so."""
-    note = scene.note(
-        "Normal", f"Deployment {scene.names.target} was recreated unchanged: no run is needed"
-    )
-    return replace(track(scene), notes=(note,))
 
 
 def scale_up_again(scene: Scene) -> Decision:
@@ -252,7 +235,8 @@ def succeed(scene: Scene) -> Decision:
         {"canaryWeight": 0, "iterations": 0, "lastPromotedSpec": scene.tracking.applied},
     )
     note = scene.note("Normal", f"Promotion completed: {names.primary} serves the new revision")
-    return _decision(scene, replicas.scale(scene.target, 0), note, status)
+    decision = _decision(scene, replicas.scale(scene.target, 0), note, status)
+    return replace(decision, refresh=refresh_for(scene, scene.tracking.applied))
 
 
 # -- a run that ends badly ---------------------------------------------------------------------------------------------------
@@ -319,7 +303,9 @@ def _roll_back(scene: Scene, reason: str, cause: str, tracking: JSON | None = No
     status = entered(scene.status, "Failed", scene.now, text, fields, reason=reason)
     severity: Severity = "Normal" if reason == "ManualRollback" else "Warning"
     note = scene.note(severity, f"Rolling back {target}: {cause}")
-    return _decision(scene, replicas.scale(scene.target, 0), note, status)
+    decision = _decision(scene, replicas.scale(scene.target, 0), note, status)
+    applied = str(fields.get("lastAppliedSpec") or scene.tracking.applied)
+    return replace(decision, refresh=refresh_for(scene, applied))
 
 
 def _run_begins(scene: Scene) -> JSON:

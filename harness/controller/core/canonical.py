@@ -2,13 +2,16 @@
 
 The canonical text is JSON with keys sorted at every level, no spaces and Go's string escapes, so that values
 computed by a typed Go client and by us agree for every field both know.
+
+Numbers and quantities stand as the server wrote them: `1.0` is not `1`, and `0.1` CPU is not `100m`. An API
+server writes each value in one way only, so nothing has to be guessed here.
 """
 
 from __future__ import annotations
 
-import copy
 import hashlib
-import json
+import re
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "v2:"
 SCALE_TO_ZERO: Final = "flagger.app/scale-to-zero"
-"""The nodeSelector key that puts a DaemonSet to zero; never part of the hash."""
+"""The nodeSelector key that puts a DaemonSet to zero; never part of its hash."""
 
 _GO_ESCAPES: Final = str.maketrans(
     {
@@ -27,15 +30,39 @@ _GO_ESCAPES: Final = str.maketrans(
         "\u2029": "\\u2029",
     }
 )
+# Half of a surrogate pair: JSON can spell it, UTF-8 cannot. Go reads it as the replacement character.
+_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 
 def canonical(value: object) -> str:
-    """Return the canonical JSON text of `value`; nulls inside objects are left out."""
-    text = json.dumps(
-        without_nulls(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    )
-    # These five characters can stand only inside strings, so replacing them in the whole text is safe.
-    return text.translate(_GO_ESCAPES)
+    """Return the canonical JSON text of `value`; nulls inside objects are left out.
+
+    Raises TypeError for what JSON cannot hold.
+    """
+    match value:
+        case str():
+            return encode_basestring(_HALF_PAIR.sub("\ufffd", value)).translate(_GO_ESCAPES)
+        case dict():
+            # By code point, which is the order of the UTF-8 bytes.
+            members = (
+                f"{canonical(key)}:{canonical(value[key])}"
+                for key in sorted(value)
+                if value[key] is not None
+            )
+            return "{" + ",".join(members) + "}"
+        case list():
+            return "[" + ",".join(map(canonical, value)) + "]"
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            # Numbers read by our client remember how they were written.
+            return str(getattr(value, "written", None) or repr(value))
+    msg = f"{type(value).__name__} is no JSON value"
+    raise TypeError(msg)
 
 
 def without_nulls(value: Any) -> Any:
@@ -57,35 +84,38 @@ def digest(text: str) -> str:
     return PREFIX + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def template_hash(template: JSON) -> str:
-    """Return the hash v2 of a pod template as a Deployment or DaemonSet holds it."""
-    return digest(canonical(_normal_template(template)))
+def template_hash(template: JSON, *, daemonset: bool = False) -> str:
+    """Return the hash v2 of a pod template as a Deployment (or a DaemonSet) holds it."""
+    return digest(canonical(_normal_template(template, daemonset=daemonset)))
 
 
 def service_hash(spec: JSON) -> str:
-    """Return the hash v2 of the spec of a core Service."""
-    spec = copy.deepcopy(spec)
-    for port in spec.get("ports") or []:
-        port.setdefault("targetPort", 0)
-    return digest(canonical(spec))
+    """Return the hash v2 of the whole spec of a core Service."""
+    normal = dict(spec)
+    if normal.get("ports") is not None:
+        normal["ports"] = [_with_default(port, "targetPort", 0) for port in normal["ports"]]
+    return digest(canonical(normal))
 
 
 def string_hash(text: str) -> str:
     """Return the hash v2 of a bare string (a Knative revision's name), hashed without JSON quotes."""
-    return digest(text)
+    return digest(_HALF_PAIR.sub("\ufffd", text))
 
 
-def _normal_template(template: JSON) -> JSON:
-    """Level what a template has or lacks only because of who wrote it."""
-    template = without_nulls(template)
-    spec = template.get("spec") or {}
+def _normal_template(template: JSON, *, daemonset: bool) -> JSON:
+    """Level what a template has or lacks only because of who wrote it. The argument stays as it is."""
+    spec = dict(template.get("spec") or {})
     for group in ("containers", "initContainers"):
-        for container in spec.get(group) or []:
-            container.setdefault("resources", {})
+        if spec.get(group) is not None:
+            spec[group] = [_with_default(entry, "resources", {}) for entry in spec[group]]
     selector = spec.get("nodeSelector")
     if isinstance(selector, dict):
-        selector.pop(SCALE_TO_ZERO, None)
-        if not selector:
-            del spec["nodeSelector"]
-    result: JSON = template
-    return result
+        ignored = SCALE_TO_ZERO if daemonset else None
+        spec["nodeSelector"] = {
+            key: value for key, value in selector.items() if key != ignored and value is not None
+        } or None
+    return {**template, "spec": spec} if template.get("spec") is not None else template
+
+
+def _with_default(entry: JSON, key: str, default: object) -> JSON:
+    return entry if entry.get(key) is not None else {**entry, key: default}

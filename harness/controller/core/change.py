@@ -1,63 +1,31 @@
 """Is this a new revision? The decision table of spec change-detection B3, with decisions D10 and U1.
 
-The table is complete for hashes and fences; what is still to come is the evidence behind `Migration` (decision D11) and
-the checksums of ConfigMaps and Secrets (B10), which are not tracked yet.
+What is compared are the stored pair (applied hash and fence, in the Canary's status) and the pair of the object just read
+(`snapshots.py`). Statuses that another controller or version wrote need evidence from outside (`migration.py`).
+The checksums of ConfigMaps and Secrets (B10) are not tracked yet.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from harness.controller.core.canonical import PREFIX, template_hash
+from harness.controller.core.canonical import PREFIX
+from harness.controller.core.snapshots import Fence
 
 if TYPE_CHECKING:
-    from harness.controller.core.decision import JSON
+    from collections.abc import Callable
 
-REVISION: Final = "deployment.kubernetes.io/revision"
+    from harness.controller.core.decision import JSON
+    from harness.controller.core.snapshots import Snapshot
+
 SETTLED: Final = frozenset({"Initialized", "Succeeded"})
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
-    """Where an object stood when it was read: `<uid>/<counter>` or `<uid>/<counter>/<revision>` (B2)."""
-
-    uid: str = ""
-    counter: str = ""
-    revision: str = ""
-
-    @classmethod
-    def parse(cls, token: str) -> Fence:
-        """Read a token; parts that are missing are empty."""
-        uid, _, rest = token.partition("/")
-        counter, _, revision = rest.partition("/")
-        return cls(uid, counter, revision)
-
-    def __str__(self) -> str:
-        token = f"{self.uid}/{self.counter}"
-        return f"{token}/{self.revision}" if self.revision else token
-
-    @property
-    def trusted(self) -> bool:
-        """Whether the object's counter can prove that nothing happened."""
-        return bool(self.uid) and self.counter not in ("", "0")
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Hash and fence, always of one and the same read."""
-
-    hash: str
-    fence: Fence
-    volatile: bool = False
-    """The counter moves on every write, whoever makes it (core Services)."""
-
-
-@dataclass(frozen=True, slots=True)
 class Tracking:
-    """What the Canary's status remembers."""
+    """What is remembered of the target."""
 
     phase: str
     applied: str
@@ -65,14 +33,24 @@ class Tracking:
     fence: str
 
     @classmethod
-    def of(cls, status: JSON) -> Tracking:
-        """Read it from a raw status."""
+    def of(cls, status: JSON, kept: str = "") -> Tracking:
+        """Read it from a raw status; `kept` is a fence that had to be kept elsewhere (D10), used when the status has none."""
         return cls(
             str(status.get("phase") or ""),
             str(status.get("lastAppliedSpec") or ""),
             str(status.get("lastPromotedSpec") or ""),
-            str(status.get("lastTrackedRevision") or ""),
+            str(status.get("lastTrackedRevision") or kept),
         )
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another controller or version wrote it, one that hashed in another way."""
+        return bool(self.applied) and not self.applied.startswith(PREFIX)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no run was under way."""
+        return self.phase in SETTLED
 
 
 class Migration(enum.Enum):
@@ -91,9 +69,10 @@ class Row(enum.StrEnum):
     NO_FENCE_SAME = "no-fence-same"  # 2 in D10's reading
     NO_FENCE_ROLLBACK = "no-fence-rollback"
     NO_FENCE_CHANGED = "no-fence-changed"
-    MIGRATION_FAILED = "migration-failed"  # 2
-    MIGRATION_ADOPTED = "migration-adopted"
+    MIGRATION_RESTART = "migration-restart"  # 2
+    MIGRATION_FAILED = "migration-failed"
     MIGRATION_CHANGED = "migration-changed"
+    MIGRATION_ADOPTED = "migration-adopted"
     REBASED = "rebased"  # U1, before 3
     RECREATED = "recreated"  # 3
     UNCHANGED = "unchanged"  # 4
@@ -123,7 +102,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class Case:
     """Everything a row may look at."""
 
     stored: Tracking
@@ -133,77 +112,78 @@ class _Case:
 
     @property
     def old(self) -> Fence:
+        """The stored fence."""
         return Fence.parse(self.stored.fence)
 
     @property
     def same_hash(self) -> bool:
+        """The target holds what was applied."""
         return self.now.hash == self.stored.applied
 
     @property
     def back(self) -> bool:
+        """The target holds what was promoted."""
         return self.now.hash == self.stored.promoted
 
     @property
     def unfenced(self) -> bool:
-        return not self.stored.fence and self.stored.applied.startswith(PREFIX)
-
-    @property
-    def foreign(self) -> bool:
-        return not self.stored.applied.startswith(PREFIX)
-
-    @property
-    def settled(self) -> bool:
-        return self.stored.phase in SETTLED
+        """A hash of ours, and no fence."""
+        return not self.stored.fence and not self.stored.foreign
 
     @property
     def same_counter(self) -> bool:
+        """Nothing at all happened to the object since."""
         return self.now.fence.trusted and self.now.fence.counter == self.old.counter
 
     @property
     def same_revision(self) -> bool:
+        """Its template was not touched since."""
         current = self.now.fence
         return current.trusted and bool(current.revision) and current.revision == self.old.revision
 
     @property
     def recreated(self) -> bool:
+        """It is another object of the same name."""
         return self.now.fence.uid != self.old.uid
 
 
-_Guard = Callable[[_Case], bool]
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row: the first whose `when` holds decides."""
 
-# row, whether it applies, changed?, persist?  First match wins.
-_TABLE: Final[tuple[tuple[Row, _Guard, bool, bool], ...]] = (
-    (Row.FIRST_SYNC, lambda c: not c.stored.applied, True, False),
-    # D10: a v2 hash without a fence (pruned by an old CRD) can still be compared by hash.
-    (Row.NO_FENCE_SAME, lambda c: c.unfenced and c.same_hash, False, True),
-    (Row.NO_FENCE_ROLLBACK, lambda c: c.unfenced and c.back, False, True),
-    (Row.NO_FENCE_CHANGED, lambda c: c.unfenced, True, False),
+    row: Row
+    when: Callable[[Case], bool]
+    changed: bool = False
+    persist: bool = False
+
+
+_CHANGED: Final = {"changed": True}
+_PERSIST: Final = {"persist": True}
+
+# fmt: off
+TABLE: Final[tuple[Entry, ...]] = (
+    Entry(Row.FIRST_SYNC,         lambda c: not c.stored.applied,                                  **_CHANGED),
+    # D10: a hash of ours without a fence (pruned by an old CRD) can still be compared by hash.
+    Entry(Row.NO_FENCE_SAME,      lambda c: c.unfenced and c.same_hash,                            **_PERSIST),
+    Entry(Row.NO_FENCE_ROLLBACK,  lambda c: c.unfenced and c.back,                                 **_PERSIST),
+    Entry(Row.NO_FENCE_CHANGED,   lambda c: c.unfenced,                                            **_CHANGED),
     # B4: written by a version that hashed another way.
-    (Row.MIGRATION_CHANGED, lambda c: c.foreign and not c.settled, True, False),
-    (Row.MIGRATION_FAILED, lambda c: c.foreign and c.migration is Migration.FAILED, False, False),
-    (
-        Row.MIGRATION_CHANGED,
-        lambda c: c.foreign and c.migration is Migration.DIFFERENT,
-        True,
-        False,
-    ),
-    (Row.MIGRATION_ADOPTED, lambda c: c.foreign, False, True),
+    Entry(Row.MIGRATION_RESTART,  lambda c: c.stored.foreign and not c.stored.settled,             **_CHANGED),
+    Entry(Row.MIGRATION_FAILED,   lambda c: c.stored.foreign and c.migration is Migration.FAILED),
+    Entry(Row.MIGRATION_CHANGED,  lambda c: c.stored.foreign and c.migration is Migration.DIFFERENT, **_CHANGED),
+    Entry(Row.MIGRATION_ADOPTED,  lambda c: c.stored.foreign,                                      **_PERSIST),
     # U1: restored or recreated, but what it holds is what runs already.
-    (
-        Row.REBASED,
-        lambda c: c.recreated and c.same_hash and c.back and c.primary_equal,
-        False,
-        True,
-    ),
-    (Row.RECREATED, lambda c: c.recreated, True, False),
-    (Row.UNCHANGED, lambda c: c.same_hash and c.now.fence == c.old, False, False),
-    (Row.VOLATILE, lambda c: c.same_hash and c.now.volatile, False, False),
-    (Row.FENCE_REFRESHED, lambda c: c.same_hash, False, True),
-    (Row.DRIFT_ABSORBED, lambda c: c.same_counter, False, True),
-    (Row.SCALED_AND_DRIFTED, lambda c: c.same_revision, False, True),
-    (Row.MANUAL_ROLLBACK, lambda c: c.back, False, True),
-    (Row.CHANGED, lambda _: True, True, False),
+    Entry(Row.REBASED,            lambda c: c.recreated and c.same_hash and c.back and c.primary_equal, **_PERSIST),
+    Entry(Row.RECREATED,          lambda c: c.recreated,                                           **_CHANGED),
+    Entry(Row.UNCHANGED,          lambda c: c.same_hash and c.now.fence == c.old),
+    Entry(Row.VOLATILE,           lambda c: c.same_hash and c.now.volatile),
+    Entry(Row.FENCE_REFRESHED,    lambda c: c.same_hash,                                           **_PERSIST),
+    Entry(Row.DRIFT_ABSORBED,     lambda c: c.same_counter,                                        **_PERSIST),
+    Entry(Row.SCALED_AND_DRIFTED, lambda c: c.same_revision,                                       **_PERSIST),
+    Entry(Row.MANUAL_ROLLBACK,    lambda c: c.back,                                                **_PERSIST),
+    Entry(Row.CHANGED,            lambda _: True,                                                  **_CHANGED),
 )
+# fmt: on
 
 
 def evaluate(
@@ -212,18 +192,19 @@ def evaluate(
     *,
     migration: Migration = Migration.UNAVAILABLE,
     primary_equal: bool = False,
+    table: tuple[Entry, ...] = TABLE,
 ) -> Verdict:
     """Decide whether `now` is a new revision for a Canary that remembers `stored`.
 
-    `primary_equal` says that the primary already is what the target's template makes (U1).
+    `primary_equal` says that the primary already runs what the target's template makes (U1). `table` is for tests of the table.
     """
-    case = _Case(stored, now, migration, primary_equal)
-    row, _, changed, persist = next(entry for entry in _TABLE if entry[1](case))
+    case = Case(stored, now, migration, primary_equal)
+    entry = next(entry for entry in table if entry.when(case))
     return Verdict(
-        row,
-        changed,
-        tracking_fields(stored, now) if persist else {},
-        error=row is Row.MIGRATION_FAILED,
+        entry.row,
+        entry.changed,
+        tracking_fields(stored, now) if entry.persist else {},
+        error=entry.row is Row.MIGRATION_FAILED,
     )
 
 
@@ -233,32 +214,3 @@ def tracking_fields(stored: Tracking, now: Snapshot) -> JSON:
     if stored.promoted and stored.promoted == stored.applied:
         fields["lastPromotedSpec"] = now.hash
     return fields
-
-
-def deployment_snapshot(target: JSON) -> Snapshot:
-    """Return hash and fence of a Deployment.
-
-    The revision annotation moves only with the template, so it proves more than the generation, which scaling moves too. But it is
-    written after the fact: it counts only once the Deployment's controller has seen this generation, and never while paused.
-    """
-    meta, spec = target["metadata"], target["spec"]
-    generation = int(meta.get("generation") or 0)
-    observed = int((target.get("status") or {}).get("observedGeneration") or 0)
-    revision = ""
-    if not spec.get("paused") and observed == generation:
-        revision = str((meta.get("annotations") or {}).get(REVISION) or "")
-    fence = Fence(str(meta.get("uid") or ""), str(generation), revision)
-    return Snapshot(template_hash(spec["template"]), fence)
-
-
-def images_differ(one: JSON, other: JSON) -> bool:
-    """Whether two pod specs differ in the image of any container, by name, or in the set of names."""
-    return _images(one) != _images(other)
-
-
-def _images(pod_spec: JSON) -> dict[tuple[str, str], str]:
-    return {
-        (group, container["name"]): container.get("image", "")
-        for group in ("initContainers", "containers")
-        for container in pod_spec.get(group) or []
-    }

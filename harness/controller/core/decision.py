@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 JSON = dict[str, Any]
 """A raw object as the API server serves it. Never a typed model: unknown fields must survive (O1, O2, D7)."""
 
-Plural = Literal["deployments", "services"]
+Plural = Literal["canaries", "deployments", "services"]
 Severity = Literal["Normal", "Warning"]
 
 
@@ -25,6 +25,12 @@ class World:
     """The Deployment of the same name with `-primary`."""
     services: Mapping[str, JSON] = field(default_factory=dict)
     """Services by name; those of other names are ignored."""
+    revisions: Sequence[JSON] | None = None
+    """The target's ReplicaSets, others too; None while they were not read, which only some passes need."""
+    prunes_fence: bool = False
+    """The installed CRD has no place for the fence (D10)."""
+    tracking_held: bool = False
+    """A tracking write was just refused: go on without, it is tried again later (spec change-detection B5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,18 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Refresh:
+    """What the answer to a write of ours must hold for its fence to be recorded (spec change-detection B6)."""
+
+    name: str
+    """The target."""
+    hash: str
+    """Its hash; another one means that somebody changed the template meanwhile, which must not be fenced in."""
+    revision: str = ""
+    """The revision of the template with that hash, when it is known from before the write."""
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What one pass does, in this order: `writes`, `notes`, then the `status`.
 
@@ -67,5 +85,13 @@ class Decision:
     notes: tuple[Note, ...] = ()
     status: JSON | None = None
     """JSON merge patch for `.status`, with the Canary's resourceVersion as precondition; None when nothing changes (P15)."""
+    refresh: Refresh | None = None
+    """When set, the status gets the fence of what the write to the target returned."""
+    tracking: bool = False
+    """Nothing but tracking is written: a refusal is a warning, and the rollout goes on (spec change-detection B5)."""
+    reads_revisions: bool = False
+    """Nothing was decided yet: read the target's ReplicaSets and decide again."""
+    looked: str = ""
+    """Row of the change table that this pass came to, or why it did not ask; empty when another pass follows at once."""
     requeue_after: float | None = None
     """Seconds until time alone can change the decision; None when only a watch can."""

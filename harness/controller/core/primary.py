@@ -4,6 +4,9 @@ Rewritten are: the name, the value of the selector label (in the selector, with 
 affinity and spread terms), the annotation that names the revision, `paused`, `replicas`. Every other field of the target's spec
 arrives as it is, whether we know it or not.
 
+The annotation `flagger-id` holds the hash of the template that was copied, so that a promotion repeated after a crash changes
+nothing (P9), and the primary says which revision it runs (D2).
+
 ConfigMaps and Secrets are not tracked yet: references to them are copied unchanged, so primary and target share them.
 """
 
@@ -17,13 +20,11 @@ from harness.controller.core.affinity import rewrite_pod_spec, rewrite_selector
 from harness.controller.core.canonical import PREFIX, same
 from harness.controller.core.decision import JSON, Write
 from harness.controller.core.ownership import owner_reference, without_toolkit
+from harness.controller.core.templates import REVISION
 
 if TYPE_CHECKING:
     from harness.controller.core.names import Names
 
-REVISION: Final = "flagger-id"
-"""Pod annotation of the primary; ours holds the hash of the template it was copied from, so a promotion that is repeated after
-a crash changes nothing (P9), and the primary says which revision it runs (D2)."""
 _DEPLOYMENT_CONTROLLER: Final = "deployment.kubernetes.io/"
 
 
@@ -71,6 +72,8 @@ def promote(names: Names, target: JSON, primary: JSON, revision: str) -> tuple[W
         return ()
     body = copy.deepcopy(primary)
     body["metadata"] |= {"labels": labels, "annotations": annotations}
+    # What is cached of it is not complete, and sent back it would rewrite who owns what. Without it the server keeps its own.
+    body["metadata"].pop("managedFields", None)
     body["spec"] = spec
     version = primary["metadata"]["resourceVersion"]
     return (Write("replace", "deployments", names.primary, body, version),)

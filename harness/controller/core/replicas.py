@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from harness.controller.core import managed
 from harness.controller.core.decision import JSON, Write
 from harness.controller.core.names import MANAGER
 from harness.controller.core.readiness import wanted
@@ -17,14 +18,7 @@ _CONTROLLERS: Final = frozenset({MANAGER, "flagger"})
 
 def writers(deployment: JSON) -> frozenset[str] | None:
     """Return the field managers that hold spec.replicas; None when the object does not say."""
-    entries = deployment["metadata"].get("managedFields")
-    if not entries:
-        return None
-    return frozenset(
-        str(entry.get("manager"))
-        for entry in entries
-        if "f:replicas" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
-    )
+    return managed.managers(deployment, managed.REPLICAS)
 
 
 def users_choice(deployment: JSON) -> bool:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from harness.controller.core import conditions as cond
 from harness.controller.core import primary as primaries
-from harness.controller.core.change import (
-    Migration,
-    Snapshot,
-    Tracking,
-    Verdict,
-    deployment_snapshot,
-    evaluate,
-    images_differ,
-)
+from harness.controller.core import pruned
+from harness.controller.core.canonical import PREFIX, template_hash
+from harness.controller.core.change import Migration, Row, Tracking, Verdict, evaluate
 from harness.controller.core.decision import JSON, Note, Severity, World
+from harness.controller.core.evidence import (
+    last_status_write,
+    revision_proven,
+    template_written,
+)
+from harness.controller.core.migration import Review, review
 from harness.controller.core.moments import seconds
 from harness.controller.core.names import Names, names_of
 from harness.controller.core.ownership import foreign
 from harness.controller.core.readiness import Readiness, rolled_out, wanted
 from harness.controller.core.settings import Settings
+from harness.controller.core.snapshots import Fence, Snapshot, deployment_snapshot, observed
 from harness.controller.core.support import Refusal, refusal
+from harness.controller.core.templates import Difference, differences
 
 
 @dataclass(frozen=True)
@@ -95,23 +97,122 @@ class Scene:
         return deployment_snapshot(self.target)
 
     @cached_property
+    def kept_fence(self) -> str:
+        """The fence that had to be kept in an annotation (D10); empty when there is none."""
+        return pruned.kept_fence(self.canary)
+
+    @cached_property
     def tracking(self) -> Tracking:
-        """What the status remembers of the target."""
-        return Tracking.of(self.status)
+        """What is remembered of the target.
+
+        What another controller promoted is remembered in its form; when the primary still runs what the target holds, that is it.
+        """
+        stored = Tracking.of(self.status, self.kept_fence)
+        if not stored.promoted or stored.foreign or stored.promoted.startswith(PREFIX):
+            return stored
+        known = self.world.target is not None and self.world.primary is not None
+        return (
+            replace(stored, promoted=self.snapshot.hash)
+            if known and not self.differences
+            else stored
+        )
 
     @cached_property
     def verdict(self) -> Verdict:
         """Whether the target is a new revision."""
+        claimed = self._claimed
+        if claimed.row is Row.SCALED_AND_DRIFTED and not self._revision_proven:
+            # The annotation may name the revision before: without a ReplicaSet that shows it, a change must not be absorbed.
+            fence = replace(self.snapshot.fence, revision="")
+            return evaluate(self.tracking, replace(self.snapshot, fence=fence))
+        return claimed
+
+    @property
+    def proof_needed(self) -> bool:
+        """Whether ReplicaSets have to be read before the revision annotation can be believed (row 8)."""
+        return self.world.revisions is None and self._claimed.row is Row.SCALED_AND_DRIFTED
+
+    @cached_property
+    def _revision_proven(self) -> bool:
+        return revision_proven(self.target, self.world.revisions or ())
+
+    @cached_property
+    def _claimed(self) -> Verdict:
+        """The verdict if the target's revision annotation is up to date."""
+        stored, now = self.tracking, self.snapshot
+        # Templates are compared only for the rows that ask: it is the costly part of a pass.
+        migrates = stored.foreign and stored.settled
+        recreated = Fence.parse(stored.fence).uid != now.fence.uid
         return evaluate(
-            self.tracking,
-            self.snapshot,
-            migration=self._migration,
-            primary_equal=self.primary_holds_target,
+            stored,
+            now,
+            migration=self.review.migration if migrates else Migration.UNAVAILABLE,
+            primary_equal=recreated and self.primary_runs_target,
         )
 
     @cached_property
+    def tracking_due(self) -> bool:
+        """Whether there is something to remember, and now is the time.
+
+        Not while the Deployment's controller has yet to take up its last change: the fence would lack its revision, and be written
+        twice. Nothing depends on it meanwhile; the verdict stands.
+        """
+        return bool(self.verdict.persist) and self._may_track
+
+    @property
+    def fence_only(self) -> bool:
+        """Whether nothing but the fence is stale, which can wait for the next status write."""
+        return self.verdict.row is Row.FENCE_REFRESHED
+
+    @cached_property
+    def fence_returns(self) -> bool:
+        """Whether a fence that was kept elsewhere can go back where it belongs (D10)."""
+        homeless = bool(self.kept_fence) and not self.status.get(pruned.FENCE_FIELD)
+        return homeless and not self.world.prunes_fence and self._may_track
+
+    @property
+    def _may_track(self) -> bool:
+        return not self.world.tracking_held and observed(self.target)
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """Where target and primary differ in more than the primary's rewriting."""
+        return differences(self.names, self.target, self.primary)
+
+    @cached_property
+    def review(self) -> Review:
+        """Whether the target changed while nobody watched: since the last status, or since the promotion under way.
+
+        A primary of ours names the revision it was made from, which is better evidence than any time.
+        """
+        if self.world.primary is None:
+            return Review(Migration.FAILED)
+        if self.primary_is_ours:
+            return Review(Migration.DIFFERENT if self.primary_elsewhere else Migration.EQUAL)
+        copied = not self.tracking.settled
+        since = template_written(self.primary) if copied else last_status_write(self.canary)
+        revisions = self.world.revisions or ()
+        return review(self.names, self.target, self.primary, since, revisions, copied=copied)
+
+    @cached_property
+    def revisions_needed(self) -> bool:
+        """Whether ReplicaSets have to be read before the review can be made."""
+        known = self.world.revisions is not None or self.world.primary is None
+        return not known and not self.primary_is_ours and bool(self.differences)
+
+    @cached_property
+    def primary_is_ours(self) -> bool:
+        """Whether this controller made the primary's template, so that it names its revision."""
+        return bool(self.primary_revision)
+
+    @cached_property
+    def primary_runs_target(self) -> bool:
+        """Whether the primary runs what the target holds, apart from fields that its maker did not know (U1, D11)."""
+        return self.world.primary is not None and all(found.lost for found in self.differences)
+
+    @cached_property
     def primary_holds_target(self) -> bool:
-        """Whether the primary's template already is what the target's makes."""
+        """Whether the primary's template is exactly what the target's makes."""
         return self.world.primary is not None and primaries.holds(
             self.names, self.target, self.primary
         )
@@ -127,8 +228,18 @@ class Scene:
 
         After a promotion that failed, even the promoted template has to be promoted again.
         """
-        known = bool(self.primary_revision) and self.primary_revision != self.snapshot.hash
+        known = self.primary_is_ours and self.primary_revision != self.snapshot.hash
         return known and not self.primary_holds_target
+
+    @cached_property
+    def overtaken(self) -> bool:
+        """Whether the target moved on after the primary got its template (D2, G2)."""
+        return self.review.migration is Migration.DIFFERENT
+
+    @cached_property
+    def primary_hash(self) -> str:
+        """A hash that stands for what the primary runs: of the template it was made from, or one that no target can have."""
+        return self.primary_revision or template_hash(self.primary["spec"]["template"])
 
     @cached_property
     def new_revision(self) -> bool:
@@ -208,11 +319,3 @@ class Scene:
         generation = self.canary["metadata"].get("generation")
         moment = self.status.get("lastTransitionTime")
         return Note(severity, message, f"{self.phase}|{moment}|{generation}|{message}")
-
-    @cached_property
-    def _migration(self) -> Migration:
-        """A look at the images, until there is better evidence (D11)."""
-        if self.world.primary is None:
-            return Migration.FAILED
-        pods = [item["spec"]["template"]["spec"] for item in (self.target, self.primary)]
-        return Migration.DIFFERENT if images_differ(pods[0], pods[1]) else Migration.EQUAL

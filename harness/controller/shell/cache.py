@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from harness.controller.core import World
 from harness.controller.core.names import Names, names_of
+from harness.controller.shell.slim import slim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,17 +16,22 @@ if TYPE_CHECKING:
 CANARIES, DEPLOYMENTS, SERVICES = "canaries", "deployments", "services"
 PLURALS = (CANARIES, DEPLOYMENTS, SERVICES)
 
+_Key = tuple[str, str]
+
 
 class Cache:
     """Objects of one namespace, and which Canaries each of them matters to.
 
-    Answers to our own writes are put in as well, so that a pass never decides on a state that it has changed itself. A watch event
-    that is older than such an answer is dropped.
+    Every look-up is by name: what one event costs does not depend on how many Canaries there are. Answers to our own writes are put
+    in as well, so that a pass never decides on a state that it has changed itself. A watch event that is older than such an answer is
+    dropped.
     """
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, JSON]] = {plural: {} for plural in PLURALS}
-        self._interest: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._interest: dict[_Key, set[str]] = {}
+        self._keys: dict[str, tuple[_Key, ...]] = {}
+        """Of each Canary, where it stands in `_interest`."""
 
     def get(self, plural: str, name: str) -> JSON | None:
         """Return an object, or None."""
@@ -53,7 +58,7 @@ class Cache:
         held = self._objects[plural].get(name)
         if held is not None and _same_object(held, obj) and _version(obj) <= _version(held):
             return set()
-        self._objects[plural][name] = obj
+        self._objects[plural][name] = slim(plural, obj)
         if plural == CANARIES:
             self._index(obj)
         return self._concerned(plural, name)
@@ -65,28 +70,41 @@ class Cache:
         if held is not None and not _same_object(held, obj):
             return set()  # another object of that name has taken its place
         self._objects[plural].pop(name, None)
+        if plural == CANARIES:
+            self._forget(name)
         return self._concerned(plural, name)
 
     def replace(self, plural: str, objects: Iterable[JSON]) -> None:
         """Take in a complete list; what is not in it is gone."""
-        self._objects[plural] = {obj["metadata"]["name"]: obj for obj in objects}
+        self._objects[plural] = {obj["metadata"]["name"]: slim(plural, obj) for obj in objects}
         if plural == CANARIES:
             self._interest.clear()
+            self._keys.clear()
             for obj in self._objects[plural].values():
                 self._index(obj)
 
     def _index(self, canary: JSON) -> None:
         name = canary["metadata"]["name"]
-        for known in self._interest.values():
-            known.discard(name)
-        for key in _keys(names_of(canary, None)):
-            self._interest[key].add(name)
+        keys = tuple(_keys(names_of(canary, None)))
+        if self._keys.get(name) == keys:
+            return
+        self._forget(name)
+        self._keys[name] = keys
+        for key in keys:
+            self._interest.setdefault(key, set()).add(name)
+
+    def _forget(self, canary: str) -> None:
+        for key in self._keys.pop(canary, ()):
+            known = self._interest[key]
+            known.discard(canary)
+            if not known:
+                del self._interest[key]
 
     def _concerned(self, plural: str, name: str) -> set[str]:
         return {name} if plural == CANARIES else set(self._interest.get((plural, name), ()))
 
 
-def _keys(names: Names) -> Iterable[tuple[str, str]]:
+def _keys(names: Names) -> Iterable[_Key]:
     for name in (names.target, names.primary):
         yield DEPLOYMENTS, name
     for name in (names.apex, names.primary_service, names.canary_service):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.controller.core import Note, decide
@@ -11,10 +12,12 @@ from harness.controller.shell.cache import CANARIES, Cache
 from harness.kube.errors import Conflict, Invalid, KubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from harness.controller.core import Decision
+    from harness.controller.core import Decision, World
     from harness.controller.core.decision import JSON
+    from harness.controller.shell.fence_field import FenceField
+    from harness.controller.shell.reader import Reader
     from harness.controller.shell.writer import Writer
 
 AFTER_CONFLICT: Final = 0.5
@@ -24,28 +27,38 @@ LONGEST_RETRY: Final = 30.0
 """Seconds; a refused write is tried again after 0.5, 1, 2 … 30 s, or when something moves."""
 MAX_STRAIGHT: Final = 50
 """Passes in a row without a pause. A run needs a dozen; more means that a write does not stick."""
+AT_ONCE: Final = 32
+"""Canaries that may write at the same time. More would not be faster, only all of them equally late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the workers of one controller share."""
+
+    cache: Cache
+    writer: Writer
+    reader: Reader
+    fence_field: FenceField
+    turns: asyncio.Semaphore
+    """First come, first served: nobody starves, and whoever has a turn finishes its pass."""
+    log: Any
+    clock: Callable[[], float]
 
 
 class Worker:
     """Drives one Canary until it is gone."""
 
-    def __init__(
-        self,
-        name: str,
-        cache: Cache,
-        writer: Writer,
-        log: Any,
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, name: str, tools: Tools) -> None:
         self.name = name
-        self._cache = cache
-        self._writer = writer
-        self._log = log
-        self._clock = clock
+        self._tools = tools
         self._wake = asyncio.Event()
         self._failures = 0
         self._straight = 0
         self._last_row = ""
+        self._last_look: tuple[str, ...] = ()
+        self._tracking_refused = 0
+        self._held_until = 0.0
+        """Until when tracking is left out, because writing it was refused."""
 
     def wake(self) -> None:
         """Ask for a pass; several requests while one is under way give one more."""
@@ -57,54 +70,130 @@ class Worker:
         pause: float | None = None
         while True:
             await self._sleep(pause)
-            canary = self._cache.get(CANARIES, self.name)
+            canary = self._tools.cache.get(CANARIES, self.name)
             if canary is None:
                 return
             pause = await self._pass(canary)
 
     async def _sleep(self, pause: float | None) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause):
-                await self._wake.wait()
+        if pause is None:
+            await self._wake.wait()
+        else:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
         self._wake.clear()
 
     async def _pass(self, canary: JSON) -> float | None:
         """Make one pass; return the seconds until the next one is due, None for when something moves."""
+        decision = None
         try:
-            decision = decide(self._cache.world(canary), canary, self._clock())
-            self._log_row(canary, decision)
-            await self._writer.carry_out(canary, decision)
+            decision = self._decide(canary)
+            if _idle(decision):
+                self._log(canary, decision)
+            else:
+                async with self._tools.turns:
+                    # Waiting for the turn may have taken a while.
+                    canary = self._tools.cache.get(CANARIES, self.name) or canary
+                    decision = await self._decide_anew(canary)
+                    self._log(canary, decision)
+                    await self._tools.writer.carry_out(canary, decision)
         except Conflict:
             return AFTER_CONFLICT
         except KubeError as error:
             if isinstance(error, Invalid):
                 await self._say_invalid(canary, error)
+            return self._refused(decision)
+        except Exception:
+            # A Canary that cannot be understood must not stop the others.
+            self._tools.log.exception("pass failed", canary=self.name)
             return self._backoff()
-        except Exception:  # noqa: BLE001 - a Canary that cannot be understood must not stop the others
-            self._log.exception("pass failed", canary=self.name)
-            return self._backoff()
+        return self._next(decision)
+
+    def _next(self, decision: Decision) -> float | None:
+        """Return the pause after a pass that was carried out."""
         self._failures = 0
         if not decision.writes and decision.status is None:
             self._straight = 0
-            return decision.requeue_after
+            return self._until_due(decision.requeue_after)
+        if decision.tracking:
+            self._tracking_refused = 0
         self._straight += 1
         if self._straight > MAX_STRAIGHT:
-            self._log.error("not settling", canary=self.name, row=decision.row)
+            self._tools.log.error("not settling", canary=self.name, row=decision.row)
             self._straight = 0
             return LONGEST_RETRY
         return 0.0  # what was written is in the cache: go on at once
 
+    def _decide(self, canary: JSON, revisions: Sequence[JSON] | None = None) -> Decision:
+        world = replace(self._world(canary), revisions=revisions)
+        return decide(world, canary, self._tools.clock())
+
+    async def _decide_anew(self, canary: JSON) -> Decision:
+        decision = self._decide(canary)
+        target = self._world(canary).target
+        if not decision.reads_revisions or target is None:
+            return decision
+        return self._decide(canary, await self._tools.reader.revisions(target))
+
+    def _world(self, canary: JSON) -> World:
+        return replace(
+            self._tools.cache.world(canary),
+            prunes_fence=self._tools.fence_field.pruned,
+            tracking_held=self._held,
+        )
+
+    @property
+    def _held(self) -> bool:
+        return self._tools.clock() < self._held_until
+
+    def _until_due(self, due: float | None) -> float | None:
+        """Return the earlier of what the decision waits for and the next attempt to write tracking."""
+        if not self._held:
+            return due
+        held = self._held_until - self._tools.clock()
+        return held if due is None else min(due, held)
+
+    def _refused(self, decision: Decision | None) -> float:
+        """Return when to try again. Tracking alone holds nothing up: the next pass comes at once and goes on without."""
+        if decision is None or not decision.tracking:
+            return self._backoff()
+        self._tracking_refused += 1
+        self._held_until = self._tools.clock() + _pause(self._tracking_refused)
+        self._tools.log.warning("tracking not written", canary=self.name, row=decision.row)
+        return 0.0
+
     def _backoff(self) -> float:
         self._failures += 1
-        return float(min(FIRST_RETRY * 2 ** min(self._failures - 1, 10), LONGEST_RETRY))
+        return _pause(self._failures)
 
-    def _log_row(self, canary: JSON, decision: Decision) -> None:
-        phase = (canary.get("status") or {}).get("phase") or ""
+    def _log(self, canary: JSON, decision: Decision) -> None:
+        """Tell the row that decided, and that this Canary was looked at: once for each state of it and its target."""
+        log = self._tools.log
+        target = self._tools.cache.world(canary).target
+        look = (decision.looked, _version(canary), _version(target))
+        if decision.looked and look != self._last_look:
+            log.info("looked", canary=self.name, row=decision.looked)
+            self._last_look = look
         busy = bool(decision.writes) or decision.status is not None
         if busy or decision.row != self._last_row:
-            self._log.info("pass", canary=self.name, phase=phase, row=decision.row)
+            phase = (canary.get("status") or {}).get("phase") or ""
+            log.info("pass", canary=self.name, phase=phase, row=decision.row)
         self._last_row = decision.row
 
     async def _say_invalid(self, canary: JSON, error: Invalid) -> None:
         text = f"The API server refuses a write: {error.message}"
-        await self._writer.note(canary, Note("Warning", text, f"invalid|{error.message}"))
+        await self._tools.writer.note(canary, Note("Warning", text, f"invalid|{error.message}"))
+
+
+def _pause(failures: int) -> float:
+    return float(min(FIRST_RETRY * 2 ** min(failures - 1, 10), LONGEST_RETRY))
+
+
+def _idle(decision: Decision) -> bool:
+    acts = decision.writes or decision.notes or decision.reads_revisions
+    return not acts and decision.status is None
+
+
+def _version(obj: JSON | None) -> str:
+    return str(obj["metadata"].get("resourceVersion") or "") if obj else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.controller.core.moments import stamp
 from harness.controller.core.names import API_VERSION, KIND, MANAGER
+from harness.controller.core.refresh import refreshed
 from harness.controller.shell.cache import CANARIES, Cache
 from harness.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, KubeError
 from harness.kube.resource import CANARY, DEPLOYMENT, EVENT, SERVICE
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from harness.kube.resource import Resource
 
 COMPONENT: Final = "rollout-drill"
-_RESOURCES: Final[Mapping[str, Resource]] = {"deployments": DEPLOYMENT, "services": SERVICE}
+_RESOURCES: Final[Mapping[str, Resource]] = {
+    CANARIES: CANARY,
+    "deployments": DEPLOYMENT,
+    "services": SERVICE,
+}
 _REMEMBERED: Final = 2000
 _VERBS: Final = {"create": "create", "patch": "patch", "replace": "update"}
 _NAME_PART: Final = 200
@@ -37,12 +42,15 @@ class Writer:
         cache: Cache,
         log: Any,
         clock: Callable[[], float],
+        *,
+        saw_status: Callable[[JSON, JSON], None] = lambda _sent, _answer: None,
     ) -> None:
         self._client = client
         self._namespace = namespace
         self._cache = cache
         self._log = log
         self._clock = clock
+        self._saw_status = saw_status
         self._noted: OrderedDict[str, None] = OrderedDict()
 
     async def carry_out(self, canary: JSON, decision: Decision) -> None:
@@ -51,7 +59,8 @@ class Writer:
         Raises KubeError. A Conflict means that the decision was made on an old state: the watch will bring the new one.
         """
         for write in decision.writes:
-            await self._write(write)
+            answer = await self._write(write)
+            decision = refreshed(decision, write, answer)
         for note in decision.notes:
             await self.note(canary, note)
         if decision.status is not None:
@@ -92,7 +101,7 @@ class Writer:
             status = error.status if isinstance(error, ApiError) else None
             self._log.warning("refused", verb=verb, path=path, status=status, message=str(error))
 
-    async def _write(self, write: Write) -> None:
+    async def _write(self, write: Write) -> JSON:
         resource = _RESOURCES[write.resource]
         try:
             answer = await self._send(resource, write)
@@ -102,6 +111,7 @@ class Writer:
             raise
         self._log.info("wrote", verb=write.verb, resource=write.resource, name=write.name)
         self._cache.put(write.resource, answer)
+        return answer
 
     async def _send(self, resource: Resource, write: Write) -> JSON:
         client, namespace = self._client, self._namespace
@@ -129,6 +139,7 @@ class Writer:
             self.log_refusal(error, "patch", path)
             raise
         self._cache.put(CANARIES, answer)
+        self._saw_status(status, answer)
 
 
 def _terminating(error: Forbidden) -> bool:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.run.verbs import apply, delete, patch, process, scale, wait
+from harness.run.verbs import apply, delete, handback, patch, process, scale, upgrade, wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from harness.run.verbs.context import Context
 
-VERBS: Final[dict[str, Callable[[Context, Any], Awaitable[None]]]] = {
+VERBS: Final[dict[str, Callable[[Context, Any], Awaitable[str | None]]]] = {
     "apply": apply.act,
     "delete": delete.act,
+    "handback": handback.act,
     "kill": process.kill,
     "patch": patch.act,
     "scale": scale.act,
     "start": process.start,
     "stop": process.stop,
+    "upgrade": upgrade.act,
     "wait": wait.act,
 }
-"""Verb -> the coroutine that carries out its action."""
+"""Verb -> the coroutine that carries out its action, and may return what came of it, for the timeline."""

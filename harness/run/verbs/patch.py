@@ -1,4 +1,4 @@
-"""`patch`: change an object the way a user's new revision does."""
+"""`patch`: change objects the way a user's new revision does, or their status the way no user should."""
 
 from __future__ import annotations
 
@@ -6,23 +6,36 @@ from typing import TYPE_CHECKING, Any
 
 from harness.run.identity import FIELD_MANAGER
 from harness.run.objects import RefusedError
+from harness.run.together import together
 
 if TYPE_CHECKING:
     from harness.kube.resource import Resource
     from harness.model.scenario import PatchStep, TemplatePatch
-    from harness.run.verbs.context import Context
+    from harness.run.verbs.context import Context, Target
 
 
 async def act(context: Context, action: PatchStep) -> None:
-    """Send one merge patch; the subject sees one change."""
-    resource, name = await context.resolve(action.target)
-    if action.template is not None:
-        patch = await _template_patch(context, resource, name, action.template)
-    else:
-        patch = dict(action.merge or {})
-    await context.client.patch(
-        resource, name, context.namespace, patch, field_manager=FIELD_MANAGER
-    )
+    """Send one merge patch per object; the subject sees one change of each."""
+    targets = await context.targets(action.target, action.where)
+
+    async def one(target: Target) -> None:
+        resource, name, subresource = target.resource, target.name, None
+        if action.template is not None:
+            patch = await _template_patch(context, resource, name, action.template)
+        elif action.status is not None:
+            patch, subresource = {"status": dict(action.status)}, "status"
+        else:
+            patch = dict(action.merge or {})
+        await context.client.patch(
+            resource,
+            name,
+            context.namespace,
+            patch,
+            field_manager=FIELD_MANAGER,
+            subresource=subresource,
+        )
+
+    await together(one, targets)
 
 
 async def _template_patch(

@@ -1,0 +1,114 @@
+"""The raw objects of a drill as they are at one moment, and who owns whom."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from harness.checks import workloads
+from harness.checks.paths import dig, name_of, owner_of
+from harness.checks.pods import guessed_app
+
+if TYPE_CHECKING:
+    from harness.model.timeline import JSON
+
+Key = tuple[str, str]
+"""Kind and name."""
+POD: Final = "Pod"
+_MAX_OWNERS: Final = 5
+"""Longest chain of owners that is followed; a cycle in a broken recording must not hang the judge."""
+
+
+class Objects:
+    """Objects by kind and name, in the order in which they were first seen. Owners outlive them: a late pod still has its own."""
+
+    def __init__(self, rollout_kind: str) -> None:
+        self._rollout_kind = rollout_kind
+        self._by_kind: dict[str, dict[str, JSON]] = {}
+        self._places: dict[Key, int] = {}
+        self._count = 0
+        self._owners: dict[Key, Key] = {}
+        self._owned: dict[Key, set[Key]] = {}
+
+    def of(self, kind: str) -> dict[str, JSON]:
+        """Return the objects of a kind by name; not to be changed."""
+        return self._by_kind.setdefault(kind, {})
+
+    def get(self, kind: str, name: str) -> JSON | None:
+        """Return an object, if it exists."""
+        return self.of(kind).get(name)
+
+    def place(self, kind: str, name: str) -> int:
+        """Return a number that orders the objects as they were first seen."""
+        return self._places.get((kind, name), 0)
+
+    def workload(self, name: str) -> tuple[str, JSON] | None:
+        """Return kind and object of the workload of a name."""
+        for kind in workloads.KINDS:
+            found = self.get(kind, name)
+            if found is not None and workloads.is_top(found):
+                return kind, found
+        return None
+
+    def put(self, kind: str, obj: JSON) -> bool:
+        """Take a new state of an object; return whether it belongs to somebody else than before, as far as that was known."""
+        name = name_of(obj)
+        key = kind, name
+        store = self.of(kind)
+        if name not in store:
+            self._count += 1
+            self._places[key] = self._count
+        store[name] = obj
+        owner = owner_of(obj)
+        before = self._owners.get(key)
+        if owner is None or owner == before:
+            return False
+        if before is not None:
+            self._owned[before].discard(key)
+        self._owners[key] = owner
+        self._owned.setdefault(owner, set()).add(key)
+        return True
+
+    def drop(self, kind: str, obj: JSON) -> bool:
+        """Remove an object; False for a late word about an earlier one of that name, which must not remove its successor."""
+        name = name_of(obj)
+        store = self.of(kind)
+        known = store.get(name)
+        if known is None or uid(known) != uid(obj):
+            return False
+        del store[name]
+        return True
+
+    def pods_below(self, kind: str, name: str) -> list[str]:
+        """Return the names of the pods that belong to an object, directly or not."""
+        found: list[str] = []
+        seen: set[Key] = set()
+        pending = deque([(kind, name)])
+        while pending:
+            key = pending.popleft()
+            if key in seen:
+                continue
+            seen.add(key)
+            for owned in self._owned.get(key, ()):
+                if owned[0] == POD:
+                    found.append(owned[1])
+                else:
+                    pending.append(owned)
+        return found
+
+    def app(self, pod: JSON) -> str:
+        """Return the name of the workload that a pod belongs to."""
+        owner = owner_of(pod)
+        if owner is None or owner not in self._owners:
+            return guessed_app(pod)
+        for _ in range(_MAX_OWNERS):
+            above = self._owners.get(owner)
+            if above is None or above[0] == self._rollout_kind:
+                break
+            owner = above
+        return owner[1]
+
+
+def uid(obj: JSON) -> str:
+    """Return an object's uid."""
+    return str(dig(obj, "metadata.uid", ""))

@@ -1,0 +1,90 @@
+"""`drill controller`: the bundled controller, outside of drills."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.errors import UsageProblemError
+from harness.cli.voice import progress
+from harness.model.outcome import ExitCode
+
+if TYPE_CHECKING:
+    from harness.handback.carry_out import Handback
+
+app = typer.Typer(no_args_is_help=True, help="The bundled controller, outside of drills.")
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `handback` a word of its own: with one command only, Typer would leave it out."""
+
+
+@app.command()
+def handback(
+    *,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="SUBJECT",
+            help="The Flagger that takes over, as in flagger@1.44.0: exactly the version that will run.",
+        ),
+    ],
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--cluster",
+            metavar="CLUSTER",
+            envvar="DRILL_CLUSTER",
+            help="Where the Canaries are: context:NAME, or embedded:NAME.",
+        ),
+    ],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="The namespace.")
+    ],
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply", help="Write the statuses. Without it nothing is written, only worked out."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Make the way back to a Flagger: its hashes into the statuses, so that it starts no analysis nobody asked for.
+
+    Order: stop the bundled controller, hand back with --apply, apply that Flagger's CRDs, start it. A target that changed unseen
+    is not hidden: that Flagger starts an analysis for it, and the answer says so. The first time a version is named, a small
+    program is built from its sources, which takes a minute or two and needs Go (installed if it is missing).
+    """
+    from harness.handback.program import TargetNameError, version_of
+    from harness.handback.text import to_json, to_text
+
+    if ":" not in cluster:
+        msg = f"--cluster {cluster!r}: name one cluster, as context:NAME or embedded:NAME"
+        raise UsageProblemError(msg)
+    try:
+        version = version_of(to)
+    except TargetNameError as error:
+        msg = f"--to {error}"
+        raise UsageProblemError(msg) from error
+    result = asyncio.run(_handback(cluster, namespace, to, version, apply=apply))
+    typer.echo(json.dumps(to_json(result), indent=2) if as_json else to_text(result))
+    return ExitCode.OK
+
+
+async def _handback(
+    cluster: str, namespace: str, to: str, version: str, *, apply: bool
+) -> Handback:
+    from harness.cli.connect import connected
+    from harness.handback.carry_out import hand_back
+    from harness.handback.program import obtain
+    from harness.handback.told import ask
+
+    async with connected(cluster) as client:
+        program = await obtain(version, progress())
+        return await hand_back(client, namespace, to, functools.partial(ask, program), apply=apply)

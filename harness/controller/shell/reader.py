@@ -1,0 +1,37 @@
+"""What is read on demand, because only a rare pass needs it and a watch would cost every Canary memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.kube.errors import Forbidden
+from harness.kube.resource import REPLICASET
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
+    from harness.kube.client import KubeClient
+
+
+class Reader:
+    """Reads in one namespace."""
+
+    def __init__(self, client: KubeClient, namespace: str, log: Any) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._log = log
+
+    async def revisions(self, target: JSON) -> list[JSON]:
+        """Return the ReplicaSets that a Deployment's selector finds.
+
+        Empty when they may not be read: then managedFields alone tell when the template changed. Raises KubeError for what a later
+        attempt may cure.
+        """
+        labels = target["spec"]["selector"].get("matchLabels") or {}
+        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        try:
+            items, _ = await self._client.list(REPLICASET, self._namespace, label_selector=selector)
+        except Forbidden as error:
+            path = REPLICASET.path(self._namespace)
+            self._log.error("forbidden", verb="list", path=path, message=error.message)
+            return []
+        return items

@@ -1,0 +1,63 @@
+"""The subjects that a run needs: each obtained once, before any cluster is opened, and made anew for each drill."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from harness.subjects.base import SubjectError, crd_digest
+from harness.subjects.select import make_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.model.timeline import JSON
+    from harness.run.plan import Plan
+    from harness.subjects.base import Subject
+
+
+class Casting:
+    """Gets subjects' programs; `say` takes lines of progress, since a build takes minutes."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._had: dict[str, Subject] = {}
+        self._getting = asyncio.Lock()
+
+    async def obtain(self, plan: Plan) -> None:
+        """Get the programs of all subjects of a drill, and what its handbacks need. Raises SubjectError."""
+        for version in plan.handbacks:
+            async with self._getting:
+                await self._handback(version)
+        for name in plan.subjects:
+            # One after the other: two builds at once take longer than one after the other, and say less.
+            async with self._getting:
+                if name not in self._had:
+                    subject = make_subject(name)
+                    await subject.obtain(self._say)
+                    self._had[name] = subject
+
+    async def _handback(self, version: str) -> None:
+        from harness.handback.program import obtain
+        from harness.handback.told import HandbackError
+
+        try:
+            await obtain(version, self._say)
+        except HandbackError as error:
+            raise SubjectError(str(error)) from error
+
+    async def subjects(self, plan: Plan) -> list[Subject]:
+        """Return new subjects for a drill, in the order of their turns. Raises SubjectError."""
+        await self.obtain(plan)
+        made = [make_subject(name) for name in plan.subjects]
+        for subject in made:
+            await subject.obtain(self._say)
+        return made
+
+    def crds(self, plan: Plan) -> list[JSON]:
+        """Return the CRDs of the subject that a drill begins with; only after `obtain`."""
+        return self._had[plan.subject].cluster_objects()
+
+    def digest(self, plan: Plan) -> str:
+        """Return what subjects with the same CRDs have in common; only after `obtain`."""
+        return crd_digest(self._had[plan.subject])
