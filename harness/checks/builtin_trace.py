@@ -11,6 +11,7 @@ from harness.model.report import Finding, Left
 from harness.model.timeline import Kept, Leftovers, SubjectState
 
 if TYPE_CHECKING:
+    from harness.checks.windows import Schedule
     from harness.model.timeline import Timeline
 
 NOTHING_FORBIDDEN: Final = "nothing-forbidden"
@@ -18,12 +19,13 @@ NOTHING_LEFT: Final = "nothing-left"
 _SHOWN: Final = 5
 
 
-def nothing_forbidden(timeline: Timeline) -> Finding | None:
-    """Whether the API server refused the subject nothing.
+def nothing_forbidden(timeline: Timeline, schedule: Schedule) -> Finding | None:
+    """Whether the API server refused the subject nothing while it was observed; teardown takes its rights away.
 
     None where the harness did not run the subject itself: then it cannot see what the subject is refused.
     """
-    states = timeline.of(SubjectState)
+    seen = timeline.observations[: schedule.over + 1]
+    states = [state for state in seen if isinstance(state, SubjectState)]
     if not states:
         return None
     refused: dict[str, float] = {}

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from harness.model.timeline import JSON, Observation
 
 _PODS: Final[dict[str, frozenset[str] | None]] = {"pods": None}
-_USES: Final[dict[str, frozenset[str] | None]] = {
-    "rollouts": frozenset({"name", "phase"}),
-    "pods": frozenset({"unschedulable"}),
-}
+_USES: Final[dict[str, frozenset[str] | None]] = {"rollouts": frozenset({"name", "phase"})}
 _DEFAULT: Final = "25%"
 """Kubernetes' default of maxSurge and maxUnavailable."""
 _TERMS: Final = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -68,6 +65,12 @@ class DeadlockWatch:
 
     def observe(self, _index: int, _observation: Observation, state: State) -> None:
         """Look at a state."""
+        self._look_at_phases(state)
+        for name, pod in state.stuck.items():
+            if self._phases.get(state.population.owner(pod["app"])) == "Promoting":
+                self._candidates.add(name)
+
+    def _look_at_phases(self, state: State) -> None:
         stamp = state.stamp(_USES)
         if stamp == self._stamp:
             return
@@ -81,9 +84,6 @@ class DeadlockWatch:
         if failed:
             # The subject gave up on them; it may remove them now, which does not make them placeable.
             self._diagnose(state)
-        for name, pod in state.stuck.items():
-            if phases.get(state.population.owner(pod["app"])) == "Promoting":
-                self._candidates.add(name)
 
     def finish(self, state: State) -> None:
         """Whoever is still blocked when observation ends is stuck."""

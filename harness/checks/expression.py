@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import cel
 
-from harness.checks.fields import Finding, Usage, inspect
+from harness.checks.fields import Finding, inspect
 from harness.checks.syntax import Node, NotRead, parse
+from harness.checks.usage import Usage
 from harness.checks.vocabulary import CLOCKED, VARIABLES, sample_world
 
 if TYPE_CHECKING:

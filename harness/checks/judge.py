@@ -159,7 +159,7 @@ def _findings(
         *(check.finding() for check in replay.checks),
         replay.settled.finding() if scenario.settle else None,
         replay.records.finding(),
-        builtin_trace.nothing_forbidden(timeline),
+        builtin_trace.nothing_forbidden(timeline, replay.plan),
     ]
     return _noted([finding for finding in found if finding is not None], replay.deadlocks)
 

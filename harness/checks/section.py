@@ -21,7 +21,7 @@ class Section:
     """Views by key, in the order in which they came, or in that of `order`."""
 
     order: Callable[[Any], Any] | None = None
-    """Sorts the keys; None: as they came."""
+    """Sorts the keys, to which it must give the same place as long as their views are there; None: as they came."""
     members: int = 0
     """Grows when a view comes or goes."""
     changes: int = 0
@@ -29,6 +29,8 @@ class Section:
     _fields: dict[str, int] = field(default_factory=dict)
     _views: dict[Any, View] = field(default_factory=dict)
     _rows: list[View] | None = None
+    _keys: list[Any] | None = None
+    """In their order; None: to be sorted again."""
 
     def put(self, key: Hashable, view: View) -> bool:
         """Set a view, which must not be changed any more; return whether it is another than before."""
@@ -39,6 +41,7 @@ class Section:
         self._rows = None
         if before is None:
             self.members += 1
+            self._keys = None
             return True
         self.changes += 1
         for name in before.keys() | view.keys():
@@ -50,7 +53,7 @@ class Section:
         """Remove a view; return whether there was one."""
         if self._views.pop(key, None) is None:
             return False
-        self._rows = None
+        self._rows = self._keys = None
         self.members += 1
         return True
 
@@ -65,7 +68,9 @@ class Section:
             if self.order is None:
                 self._rows = list(self._views.values())
             else:
-                self._rows = [self._views[key] for key in sorted(self._views, key=self.order)]
+                if self._keys is None:
+                    self._keys = sorted(self._views, key=self.order)
+                self._rows = [self._views[key] for key in self._keys]
         return self._rows
 
     def stamp(self, fields: frozenset[str] | None) -> int:

@@ -248,11 +248,6 @@ class State:
             return None
         return moment - self.change_at
 
-    @property
-    def version(self) -> int:
-        """A number that grows whenever anything but the clock changed in the world."""
-        return self.stamp(dict.fromkeys(VARIABLES))
-
     def stamp(self, uses: Uses) -> int:
         """Return a number that is the same only as long as nothing of what is used has changed, but for the clock."""
         return self._marks + sum(

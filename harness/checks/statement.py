@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks.expression import Expression, ExpressionError, Unknown
 from harness.checks.vocabulary import CLOCKED, VARIABLES
+from harness.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from harness.checks.state import World
@@ -72,7 +73,8 @@ class Statement:
     @property
     def text(self) -> str:
         """The statement as the report quotes it."""
-        return f"{self.check.kind}: {self.check.expression}"
+        otherwise = "" if self.check.otherwise is Outcome.FAIL else ", otherwise unknown"
+        return f"{self.check.kind}: {self.check.expression}{otherwise}"
 
     @property
     def needs_pods(self) -> bool:

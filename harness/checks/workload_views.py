@@ -111,6 +111,8 @@ class WorkloadViews:
         )
         if self._views.get(name) == view:
             return
+        if self._kinds.get(name, kind) != kind:
+            self.workloads.drop(name)  # another kind has another place among them
         self._views[name] = view
         self._kinds[name] = kind
         self.workloads.put(name, workloads.listed(view))

@@ -42,7 +42,8 @@ def matrix(
 ) -> int:
     """Make the table of drills for which values were varied (`drill run --across`) from their reports.
 
-    With several folders, or one that holds several runs, it is one table of all. Of several reports of one cell the latest
+    With several folders, or one that holds several runs, it is one table of all; rows and columns come in the order of the
+    folders. Of several reports of one cell the latest
     counts, so that a cell that was run again replaces itself. Exit code 5: none of the drills has a value that was varied.
     """
     from harness.report.matrix_markdown import matrix_markdown, matrix_text

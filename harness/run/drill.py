@@ -190,6 +190,7 @@ async def _finish(parts: Parts) -> DrillReport:
             parts.live.observe(Kept(parts.live.now()))
         else:
             parts.place.say(f"{title}: {outcome}, report written; removing what it made")
+            parts.subjects.removing = True
             left = await remove_drill(parts.client, parts.place, parts.namespace, parts.live)
             parts.live.observe(left)
     finally:

@@ -41,20 +41,21 @@ def of_run(
 def gather(folders: Sequence[Path], beside: Path) -> list[Told | Absent]:
     """Return the drills whose reports are somewhere below `folders`, with paths relative to `beside`.
 
-    They come in the order of their runs, and within a run in its own. Raises ReportError, with the file's name, for a report that
+    They come in the order of the folders, in each in the order of its runs, and within a run in its own. Raises ReportError, with the file's name, for a report that
     cannot be read.
     """
-    files = sorted({file for folder in folders for file in folder.rglob(REPORT_JSON)})
-    found = [(file, _read(file)) for file in files]
-    runs = sorted((one for _, one in found if isinstance(one, RunReport)), key=lambda r: r.run_id)
-    places = {_key(one): file for file, one in found if isinstance(one, DrillReport)}
-    alone = sorted(
-        (one for _, one in found if isinstance(one, DrillReport)), key=lambda one: one.started_at
-    )
+    places: dict[tuple[str, ...], Path] = {}
     reports: dict[tuple[str, ...], DrillReport] = {}
-    for report in [*(drill for run in runs for drill in run.drills), *alone]:
-        # A run's report holds those of its drills.
-        reports.setdefault(_key(report), report)
+    for folder in folders:
+        found = [(file, _read(file)) for file in sorted(folder.rglob(REPORT_JSON))]
+        alone = [(file, one) for file, one in found if isinstance(one, DrillReport)]
+        places |= {_key(one): file for file, one in alone}
+        runs = [one for _, one in found if isinstance(one, RunReport)]
+        runs.sort(key=lambda run: run.run_id)
+        ordered = sorted((one for _, one in alone), key=lambda one: one.started_at)
+        for report in [*(drill for run in runs for drill in run.drills), *ordered]:
+            # A run's report holds those of its drills.
+            reports.setdefault(_key(report), report)
     told: list[Told | Absent] = [
         Told(report, _path(places.get(key), beside)) for key, report in reports.items()
     ]

@@ -84,8 +84,9 @@ class Parts:
 
     def notify(self, event: SubjectEvent, detail: str) -> None:
         """Note something about the subject's process."""
-        if event == "forbidden" and self.place.upgrading:
-            # An API server that has not read its roles yet refuses everything to everybody; that says nothing about rights.
+        if event == "forbidden" and (self.place.upgrading or self.subjects.removing):
+            # An API server that has not read its roles yet refuses everything to everybody, and a namespace takes the rights in it
+            # along when it goes, before the objects: neither says anything about rights.
             return
         self.live.observe(SubjectState(self.live.now(), event, detail))
 

@@ -30,6 +30,8 @@ class Subjects:
     """The first, and one for each step that upgrades to another."""
     number: int = 0
     """Which of them is the current one."""
+    removing: bool = False
+    """Whether the drill's namespace is being removed, and their rights with it."""
 
     @property
     def current(self) -> Subject:

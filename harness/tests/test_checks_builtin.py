@@ -255,3 +255,12 @@ def test_a_time_out_without_a_subject_says_that_it_had_gone() -> None:
     story.at(400.0).add(tl.SubjectState, state="exited", detail="code 2")
     told = evidence(judge(story.timeline()), "steps-completed")
     assert told.endswith("; the subject had exited at +6:40 (code 2)")
+
+
+def test_what_is_refused_during_teardown_is_no_fault_of_the_subjects() -> None:
+    """Its rights go with everything else that the drill made, and it may take a minute until it is ended."""
+    story = clean()
+    story.at(525.0).add(tl.SubjectState, state="forbidden", detail="watch /apis/apps/v1/x")
+    found = judge(story.timeline()).finding("nothing-forbidden")
+    assert found is not None
+    assert found.outcome is Outcome.PASS

@@ -67,6 +67,7 @@ def test_a_subject_that_did_not_look_at_every_rollout_gives_unknown_though_nothi
     found = finding(report, "looked-at")
     assert found.outcome is Outcome.UNKNOWN
     assert found.evidence.startswith("not shown: never true")
+    assert found.statement.endswith(", otherwise unknown")
     assert {f.outcome for f in report.findings if f.id != "looked-at"} == {Outcome.PASS}
     assert report.verdict.outcome is Outcome.UNKNOWN
     assert report.verdict.exit_code is ExitCode.UNDECIDED

@@ -145,6 +145,15 @@ def test_several_runs_are_merged_and_a_cell_that_was_run_again_replaces_itself(
     assert found.tables[0].facts.runs == ("r-2", "r-1")
 
 
+def test_values_come_in_the_order_in_which_the_folders_are_named(tmp_path: Path) -> None:
+    folders = []
+    for number, plan in enumerate(plans()):
+        folders.append(tmp_path / str(number))
+        write(folders[-1], [(plan, report(plan, run=f"r-{number}"))])
+    assert list(cells(matrix(gather(folders, tmp_path)))) == list(TO)
+    assert list(cells(matrix(gather(folders[::-1], tmp_path)))) == list(TO)[::-1]
+
+
 def test_a_drill_that_never_began_stays_in_the_table_until_it_is_run(tmp_path: Path) -> None:
     first, second, _ = plans()
     write(tmp_path / "a", [(first, report(first))])

@@ -247,6 +247,17 @@ def test_while_the_api_server_starts_refusals_say_nothing_about_rights(state: Pa
     ]
 
 
+def test_refusals_while_the_rights_are_removed_are_of_our_making(state: Path) -> None:
+    seen: list[Any] = []
+    stage = Stage(state, Actor("before", []))
+    live = SimpleNamespace(now=lambda: 1.0, observe=seen.append)
+    parts = replace(stage.parts, live=cast("Any", live))
+    parts.notify("forbidden", "watch /x")
+    parts.subjects.removing = True
+    parts.notify("forbidden", "watch /y")
+    assert [one.detail for one in seen] == ["watch /x"]
+
+
 def test_without_a_further_subject_there_is_nothing_to_upgrade_to(state: Path) -> None:
     stage = Stage(state, Actor("before", []))
     with pytest.raises(RefusedError, match="no further subject to upgrade to 'after'"):
