@@ -297,7 +297,9 @@ def test_a_dead_cluster_is_made_again(make: Callable[..., cluster.EmbeddedCluste
 
 
 _OWNER = """
-import sys, time
+import signal, sys, time
+# A test run in the background of a script ignores interrupts, and what it starts inherits that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from harness.clusters.embedded import binaries, cluster
 made = cluster.up("orphan", nodes=1, seed=1, binaries=binaries.ensure_binaries(sys.argv[1], print),
