@@ -82,15 +82,10 @@ def compare(
         bool, typer.Option("--markdown", help="Print the whole report instead of a summary.")
     ] = False,
     cluster: o.Cluster = "embedded",
-    jobs: Annotated[
-        int, typer.Option("--jobs", min=1, help="Drills at the same time on one cluster.")
-    ] = 4,
+    jobs: o.Jobs = 4,
     seed: o.Seed = _SEED,
     binaries: o.Binaries = "auto",
-    anonymise: Annotated[
-        bool,
-        typer.Option("--anonymise", help="Replace names, nodes and registries in every output."),
-    ] = False,
+    anonymise: o.Anonymise = False,
     scenarios: o.Scenarios = None,
 ) -> int:
     """Compare what several controllers make of the same scenario.

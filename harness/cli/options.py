@@ -81,3 +81,7 @@ Kubernetes = Annotated[
 Seed = Annotated[
     int, typer.Option("--seed", help="Seed of the simulated pods' delays; it is in the report.")
 ]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Drills at the same time on one cluster.")]
+Anonymise = Annotated[
+    bool, typer.Option("--anonymise", help="Replace names, nodes and registries in every output.")
+]

@@ -75,15 +75,10 @@ def run(
             help="With -f: what the new revision is. template-annotation is the one there is.",
         ),
     ] = "template-annotation",
-    jobs: Annotated[
-        int, typer.Option("--jobs", min=1, help="Drills at the same time on one cluster.")
-    ] = 4,
+    jobs: o.Jobs = 4,
     seed: o.Seed = _SEED,
     binaries: o.Binaries = "auto",
-    anonymise: Annotated[
-        bool,
-        typer.Option("--anonymise", help="Replace names, nodes and registries in every output."),
-    ] = False,
+    anonymise: o.Anonymise = False,
     scenarios: o.Scenarios = None,
 ) -> int:
     """Run scenarios and write a verdict report.
