@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from harness.report.json_schema import close, document
 from harness.report.matrix_model import FORMAT, Matrix
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCHEMA: Final = Path(__file__).with_name("matrix-v1.json")
 """Where the schema is."""
@@ -30,24 +28,13 @@ def schema() -> dict[str, Any]:
     body = TypeAdapter(Matrix).json_schema(ref_template="#/$defs/{model}")
     definitions = body.pop("$defs")
     body["properties"]["format"] = {"const": FORMAT}
-    for definition in _objects({**definitions, "": body}):
-        definition["additionalProperties"] = False
-        definition["required"] = sorted(definition["properties"])
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **body,
-        "title": "Matrix of rollout-drill",
-        "$defs": dict(sorted(definitions.items())),
-    }
+    close([*definitions.values(), body])
+    return document("Matrix of rollout-drill", body, definitions)
 
 
 def schema_text() -> str:
     """Return the schema as its file's text."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
-
-
-def _objects(definitions: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    return (d for d in definitions.values() if "properties" in d)
 
 
 if __name__ == "__main__":
