@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from harness.kube.config import discard_temporary_files
 from harness.kube.errors import ConfigError, Unreachable
+from harness.kube.sockets import Sockets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -87,8 +88,7 @@ class HttpTransport:
     """The transport over HTTP(S): credentials and TLS as `harness.kube.config` loaded them."""
 
     def __init__(self, credentials: Credentials) -> None:
-        from kubernetes.aio.client.rest import RESTClientObject
-
+        self._sockets = Sockets()
         self._credentials = credentials
         configuration = credentials.configuration
         # Every watch holds a connection: any limit would let some of them starve the rest.
@@ -99,7 +99,7 @@ class HttpTransport:
         if configuration.proxy is None:
             configuration.proxy = environment_proxy(configuration.host)
         try:
-            self._rest: Any = RESTClientObject(configuration)
+            self._rest: Any = _rest_client(configuration, self._sockets)
         except OSError as error:  # ssl.SSLError is one
             msg = f"{credentials.origin}: its certificates cannot be used ({error})"
             raise ConfigError(msg) from error
@@ -139,11 +139,26 @@ class HttpTransport:
     async def close(self) -> None:
         """Close every connection."""
         await self._rest.close()
+        await self._sockets.close()
 
     def _take_certificate(self) -> None:
         if pair := self._credentials.certificate():
             self._rest.ssl_context.load_cert_chain(*pair)
         discard_temporary_files()
+
+
+def _rest_client(configuration: Any, sockets: Sockets) -> Any:
+    """Return the library's HTTP client, with sockets that are ours to close."""
+    import aiohttp
+    from kubernetes.aio.client.rest import RESTClientObject
+
+    class Rest(RESTClientObject):
+        def _create_connector(self) -> aiohttp.TCPConnector:
+            return aiohttp.TCPConnector(
+                limit=self.maxsize, ssl=self.ssl_context, socket_factory=sockets.make
+            )
+
+    return Rest(configuration)
 
 
 class _HttpResponse:
