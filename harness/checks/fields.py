@@ -8,11 +8,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks.syntax import Call, Constant, ListOf, MapOf, Name, Node, Select
 from harness.checks.usage import Usage
-from harness.checks.vocabulary import OBJECTS, VARIABLES, Word
+from harness.checks.vocabulary import OBJECTS, VARIABLES
+
+if TYPE_CHECKING:
+    from harness.checks.word import Word
 
 
 @dataclass(frozen=True, slots=True)

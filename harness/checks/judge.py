@@ -232,6 +232,7 @@ def _environment(header: Header, scenario: Resolved) -> EnvironmentFacts:
         exclusive=cluster.exclusive,
         subjects=subjects if len(subjects) > 1 else (),
         control_planes=(cluster.kubernetes, *planes) if planes else (),
+        addons=cluster.addons,
     )
 
 

@@ -73,6 +73,15 @@ def name_of(obj: JSON) -> str:
     return str(dig(obj, "metadata.name", ""))
 
 
+def kind_of(obj: JSON) -> str:
+    """Return an object's kind; that of a Knative Service is `KnativeService`, since the core has a Service too."""
+    kind = str(obj.get("kind", ""))
+    knative = kind == "Service" and str(obj.get("apiVersion", "")).startswith(
+        "serving.knative.dev/"
+    )
+    return "KnativeService" if knative else kind
+
+
 def labels_of(obj: JSON) -> dict[str, str]:
     """Return an object's labels."""
     labels = dig(obj, "metadata.labels", {})

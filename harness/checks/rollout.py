@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.checks.paths import condition, dig, name_of, whole
+from harness.checks.paths import condition, conditions, dig, name_of, whole
 
 if TYPE_CHECKING:
     from harness.model.timeline import JSON, RolloutKind
@@ -23,6 +23,7 @@ ABSENT: Final[dict[str, Any]] = {
     "promoted": "",
     "reason": "",
     "message": "",
+    "conditions": {},
 }
 """A rollout object of which it is known that it does not exist."""
 
@@ -43,6 +44,12 @@ def rollout_view(rollout: JSON, kind: RolloutKind) -> dict[str, Any]:
         "promoted": str(promoted.get("status", "")),
         "reason": str(promoted.get("reason", "")),
         "message": str(promoted.get("message", "")),
+        "conditions": {
+            str(entry.get("type", "")): {
+                key: str(entry.get(key, "")) for key in ("status", "reason", "message")
+            }
+            for entry in conditions(rollout)
+        },
     }
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks import rollout as rollouts
-from harness.checks import surroundings, workloads
+from harness.checks import routes, surroundings, workloads
 from harness.checks.objects import POD, Objects, uid
-from harness.checks.paths import name_of
+from harness.checks.outside import AUTOSCALERS, CONFIGS, Around, Calls
+from harness.checks.paths import kind_of, name_of
 from harness.checks.population import Population
 from harness.checks.section import Section
 from harness.checks.service_views import ServiceViews
@@ -20,6 +21,7 @@ from harness.checks.vocabulary import VARIABLES
 from harness.checks.workload_views import WorkloadViews, revision
 from harness.model.resolved import Resolved
 from harness.model.timeline import ObjectSeen, Requests, StepState, SubjectState, WatchState
+from harness.model.timeline_outside import Call, GateChanged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,10 +56,32 @@ class State:
         self._views = WorkloadViews(self._objects, self._workload_changed)
         self._services = ServiceViews(self._objects, self.kind.primary_suffix)
         self._nodes = Section()
+        self._calls = Calls(self.scenario)
+        self._around = Around(self._views.roles)
+        self._route = Section()
+        self._route.put(_ONE, dict(routes.ABSENT))
+        self._apex = ""
+        """Name of the Service that clients of the main rollout use."""
         self._rollout, self._primary, self._target = Section(), Section(), Section()
         self._subject = Section()
         self._subject.put(_ONE, {"name": header.subject.name, "starts": 0})
         self._rollout.put(_ONE, dict(rollouts.ABSENT))
+        self._sections = {
+            **dict.fromkeys(("rollout", "canary"), self._rollout),
+            "rollouts": self.population.section,
+            "primary": self._primary,
+            "target": self._target,
+            "pods": self._views.pods,
+            "workloads": self._views.workloads,
+            "nodes": self._nodes,
+            "subject": self._subject,
+            "route": self._route,
+            "autoscalers": self._around.autoscalers,
+            "configs": self._around.configs,
+            "calls": self._calls.calls,
+            "gates": self._calls.gates,
+        }
+        """All of them, but for `services`."""
         self._main = ""
         """Name of the rollout object that is meant by `rollout`, `primary` and `target`."""
         self._name_main()
@@ -85,10 +109,14 @@ class State:
                 self._apply_subject(observation)
             case Requests():
                 self.population.requests(observation)
+            case Call():
+                self._calls.called(observation)
+            case GateChanged():
+                self._calls.changed(observation)
 
     def _apply_object(self, seen: ObjectSeen) -> None:
         obj = seen.object
-        kind, name = str(obj.get("kind", "")), name_of(obj)
+        kind, name = kind_of(obj), name_of(obj)
         self._know(self._seen, kind)
         if kind == "Event":
             self._apply_event(obj)
@@ -110,6 +138,10 @@ class State:
             self._services.see(name)
         elif kind == "Node":
             self._apply_node(name, obj, deleted=deleted)
+        elif kind in routes.KINDS:
+            self._name_route()
+        else:
+            self._around.see(kind, obj, deleted=deleted)
 
     def _take(self, seen: ObjectSeen, kind: str) -> bool | None:
         """Put or remove an object; return whether it belongs to somebody else than before, None if it was old news."""
@@ -142,7 +174,20 @@ class State:
         self._rollout.put(_ONE, rollouts.rollout_view(raw, self.kind))
         if name_of(raw) != self._main or name == self._main:
             self._main = name_of(raw)
+            self._apex = rollouts.apex_name(raw, self.kind)
             self._name_main()
+            self._name_route()
+
+    def _name_route(self) -> None:
+        """Look again at what splits the traffic: it is called like the apex, or is the Knative Service under promotion."""
+        for kind in routes.KINDS:
+            name = self.target_name if kind == routes.KNATIVE_SERVICE else self._apex
+            found = self._objects.get(kind, name)
+            if found is not None:
+                view = routes.route_view(kind, found, self._apex, self.kind.primary_suffix)
+                self._route.put(_ONE, view)
+                return
+        self._route.put(_ONE, dict(routes.ABSENT))
 
     def _name_roles(self, name: str, before: tuple[str, str] | None, obj: JSON) -> None:
         names = self.population.names(name)
@@ -157,6 +202,7 @@ class State:
             for workload, role in ((target, "target"), (primary, "primary")):
                 self._views.role(workload, role)
                 self._workload_changed(workload, self._views.get(workload))
+            self._around.named()
 
     def _name_main(self) -> None:
         for section, name in ((self._target, self.target_name), (self._primary, self.primary_name)):
@@ -299,26 +345,8 @@ class State:
         return known
 
     def _section(self, name: str) -> Section | None:
-        match name:
-            case "rollout" | "canary":
-                return self._rollout
-            case "rollouts":
-                return self.population.section
-            case "primary":
-                return self._primary
-            case "target":
-                return self._target
-            case "pods":
-                return self._views.pods
-            case "workloads":
-                return self._views.workloads
-            case "services":
-                return self._services.section
-            case "nodes":
-                return self._nodes
-            case "subject":
-                return self._subject
-        return None
+        # What is worked out only when it is asked for is not asked for here.
+        return self._services.section if name == "services" else self._sections.get(name)
 
     def _know(self, among: set[str], kind: str) -> None:
         if kind not in among:
@@ -334,11 +362,15 @@ class State:
             "workloads": ({POD}, {"Deployment", "DaemonSet"}),
             "services": ({"Service"},),
             "nodes": ({"Node"},),
+            "route": ({*routes.KINDS}, {self.kind.kind}),
+            "autoscalers": ({*AUTOSCALERS},),
+            "configs": tuple({kind} for kind in CONFIGS),
             **dict.fromkeys(("rollout", "canary", "rollouts"), ({self.kind.kind},)),
             **dict.fromkeys(
                 ("primary", "target"), ({POD}, {"Deployment", "DaemonSet"}, {self.kind.kind})
             ),
         }
-        return frozenset(
+        unknown = {
             name for name, kinds in needs.items() if not all(known & any_of for any_of in kinds)
-        )
+        }
+        return frozenset(unknown if self._calls.known else unknown | {"calls", "gates"})

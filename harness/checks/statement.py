@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.checks import outside, routes
 from harness.checks.expression import Expression, ExpressionError, Unknown
 from harness.checks.vocabulary import CLOCKED, VARIABLES
 from harness.model.outcome import Outcome
@@ -14,9 +15,12 @@ if TYPE_CHECKING:
     from harness.checks.state import World
     from harness.model.resolved import Check
 
-LISTS: Final = ("rollouts", "pods", "workloads", "nodes", "services")
+LISTS: Final = (
+    *("rollouts", "pods", "workloads", "nodes", "services"),
+    *("autoscalers", "configs", "calls", "gates"),
+)
 """Variables whose elements can be told apart as witnesses."""
-SCALARS: Final = ("rollout", "canary", "primary", "target", "subject", "values")
+SCALARS: Final = ("rollout", "canary", "primary", "target", "route", "subject", "values")
 """Variables whose single fields are shown as evidence."""
 
 _POD_KINDS: Final = frozenset({"Pod", "ReplicaSet"})
@@ -28,6 +32,9 @@ _KINDS: Final[dict[str, frozenset[str]]] = {
     "workloads": _WORKLOAD_KINDS,
     "services": frozenset({"Service"}),
     "nodes": frozenset({"Node"}),
+    "route": frozenset(routes.KINDS),
+    "autoscalers": frozenset(outside.AUTOSCALERS),
+    "configs": frozenset(outside.CONFIGS),
 }
 _OF_PODS: Final = frozenset({"pods", "primary", "target", "workloads"})
 _OF_WORKLOADS: Final = frozenset(
@@ -64,7 +71,7 @@ class Statement:
         kinds: set[str] = set()
         for name in uses:
             kinds |= _KINDS.get(name, frozenset())
-        if {"rollout", "canary", "rollouts", *_OF_PODS, "services"} & uses.keys():
+        if {"rollout", "canary", "rollouts", *_OF_PODS, "services", "route"} & uses.keys():
             kinds.add(rollout_kind)
         if "rollouts" in uses and not _OF_WORKLOADS.isdisjoint(uses["rollouts"] or _OF_WORKLOADS):
             kinds |= _WORKLOAD_KINDS - _POD_KINDS | {"ReplicaSet"}
@@ -121,7 +128,7 @@ class Statement:
             shown += [
                 f"{name}.{key} = {_short(value[key])}"
                 for key in fields
-                if key in value and not isinstance(value[key], dict | list)
+                if key in value and _plain(value[key])
             ]
         return shown
 
@@ -140,7 +147,16 @@ def _uses(expression: Expression) -> dict[str, frozenset[str] | None]:
     return {name: None for name in VARIABLES if re.search(rf"\b{name}\b", expression.text)}
 
 
+def _plain(value: Any) -> bool:
+    """Whether a value can be told in a few words: a single one, or the shares of a route."""
+    if isinstance(value, dict):
+        return bool(value) and all(isinstance(item, int) for item in value.values())
+    return not isinstance(value, list)
+
+
 def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return "/".join(f"{key} {item}" for key, item in value.items())
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -10,24 +10,14 @@ the name of an object in `OBJECTS`.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from typing import Any, Final, get_args
 
+from harness.checks import vocabulary_outside as outside
+from harness.checks.word import Word
 from harness.model.scenario_checks import Phase
 
 PHASES: Final[tuple[str, ...]] = get_args(Phase)
 """The common phases of a rollout (spec canary-api, status.phase); subjects map theirs to these."""
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One name that an expression may use."""
-
-    type: str
-    doc: str
-    example: Any
-    choices: tuple[str, ...] = ()
-    """All values that a string can have, where they are few; comparing with another one is an error."""
 
 
 _WORKLOAD: Final[dict[str, Word]] = {
@@ -60,6 +50,7 @@ _ROLLOUT: Final[dict[str, Word]] = {
     ),
     "reason": Word("string", "Reason of that condition.", "Progressing"),
     "message": Word("string", "Message of that condition.", "new revision detected"),
+    "conditions": outside.CONDITIONS,
 }
 
 OBJECTS: Final[dict[str, dict[str, Word]]] = {
@@ -171,6 +162,7 @@ OBJECTS: Final[dict[str, dict[str, Word]]] = {
         "ready": Word("bool", "Whether its Ready condition is True.", example=True),
         "schedulable": Word("bool", "Whether new pods may be placed on it.", example=True),
     },
+    **outside.OBJECTS,
 }
 
 VARIABLES: Final[dict[str, Word]] = {
@@ -192,6 +184,7 @@ VARIABLES: Final[dict[str, Word]] = {
     "workloads": Word("list(workload)", "All workloads of the namespace.", None),
     "services": Word("list(service)", "All Services of the namespace.", None),
     "nodes": Word("list(node)", "All nodes of the cluster.", None),
+    **outside.VARIABLES,
 }
 
 CLOCKED: Final = frozenset({"t", "since_change", "step"})

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from harness.checks.state import World
     from harness.checks.statement import Statement
 
-_NOUNS: Final = {"pods": "pod", "nodes": "node", "services": "service", "rollouts": "rollout"}
+_NOUNS: Final = {
+    "pods": "pod",
+    "nodes": "node",
+    "services": "service",
+    "rollouts": "rollout",
+    "autoscalers": "autoscaler",
+    "configs": "config",
+    "calls": "call",
+    "gates": "gate",
+}
 ROLLOUT: Final = "rollout "
 """Beginning of the name of a witness that is a rollout."""
 MAX_WITNESSES: Final = 20
@@ -175,6 +184,11 @@ class Follower:
         if variable == "workloads":
             state = "cannot create pods" if element["createFailed"] else _counts(element)
             return f"{element['kind']} {name}", state, t, message
+        if variable == "calls":
+            return f"call {name}", f"answered {element['status'] or 'nothing'}", t, message
+        if variable == "gates":
+            told = f"{element['answer']}, called {element['calls']} times"
+            return f"gate {name}", told, t, ""
         if variable:
             return f"{_NOUNS[variable]} {name}", "", t, message
         return element["name"], "", t, _pods_of(self.statement, world)

@@ -114,12 +114,27 @@ def build(
     *,
     binaries: o.Binaries = "auto",
     kubernetes: o.Kubernetes = None,
+    addon: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--addon",
+            metavar="NAME",
+            help="Get the CRDs of these add-ons only, `none` for none of them; may be repeated. All unless given.",
+        ),
+    ] = None,
 ) -> int:
-    """Get the control plane's programs into the cache, so that later runs find them there."""
+    """Get the control plane's programs and the CRDs of add-ons into the cache, so that later runs find them there."""
+    from harness.clusters import addons
     from harness.clusters.embedded.binaries import ensure_binaries
 
-    found = ensure_binaries(binaries, progress(), kubernetes=kubernetes)
+    say = progress()
+    names = [name for name in (addons.ADDONS if addon is None else addon) if name != "none"]
+    wanted = addons.chosen(names)
+    found = ensure_binaries(binaries, say, kubernetes=kubernetes)
     typer.echo(f"the control plane's programs are in {found.kube_apiserver.parent}")
+    for one in wanted:
+        addons.crds(one, say)
+        typer.echo(f"the CRDs of {one.title} {one.module.version} are in the cache")
     return ExitCode.OK
 
 

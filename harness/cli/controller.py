@@ -19,9 +19,58 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="The bundled controller, outside of drills.")
 
 
-@app.callback()
-def _group() -> None:
-    """Keep `handback` a word of its own: with one command only, Typer would leave it out."""
+@app.command(
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "help_option_names": [],
+    },
+    add_help_option=False,
+)
+def run(context: typer.Context) -> int:
+    """Run it in the foreground until SIGTERM or Ctrl-C: `drill controller run --help` lists the flags."""
+    from harness.controller.options import OptionsError, parse
+    from harness.controller.shell import process
+
+    try:
+        options = parse(context.args, prog="drill controller run")
+    except OptionsError as error:
+        raise UsageProblemError(str(error)) from error
+    except SystemExit:  # after --help
+        return ExitCode.OK
+    return ExitCode.ERROR if process.run(options) else ExitCode.OK
+
+
+@app.command()
+def manifest(
+    *,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace", "-n", metavar="NAMESPACE", help="The namespace to run in, and to drive."
+        ),
+    ],
+    image: Annotated[
+        str,
+        typer.Option(
+            "--image",
+            metavar="IMAGE",
+            help="The image, which you have to make yourself: none is published, and fixtures/manifests/README.md says how.",
+        ),
+    ],
+    crd: Annotated[
+        bool, typer.Option("--crd/--no-crd", help="With the Canary CRD, or without.")
+    ] = True,
+) -> int:
+    """Print the manifest that runs it in a cluster, for `kubectl apply -f -`: CRD, service account, rights, Deployment."""
+    from harness.controller.manifest import ManifestError
+    from harness.controller.manifest import manifest as filled
+
+    try:
+        typer.echo(filled(namespace, image, crd=crd), nl=False)
+    except ManifestError as error:
+        raise UsageProblemError(str(error)) from error
+    return ExitCode.OK
 
 
 @app.command()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from harness.kube.resource import Resource
@@ -72,6 +73,16 @@ class Cluster:
         """Return all changes of a type behind resourceVersion `after`, up to and with `until`; None: it cannot be known."""
         del resource, namespace, after, until
         return None
+
+    async def with_addons(self, names: Sequence[str], progress: Progress) -> Cluster:
+        """Return the cluster with add-ons among its facts, whose CRDs it serves by now (see `harness.clusters.addons`).
+
+        One of ours plays from now on what is simulated of them; another has them itself. Raises ClusterError.
+        """
+        del progress
+        has = self.facts.capabilities
+        added = tuple(name for name in names if name not in has)
+        return replace(self, facts=replace(self.facts, capabilities=(*has, *added)))
 
     async def upgrade(self, version: str, *, binaries: str, progress: Progress) -> Cluster:
         """Replace the control plane by that of another Kubernetes version; return the cluster with its new facts.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.checks.paths import dig, name_of
+from harness.checks.paths import dig, kind_of, name_of
 from harness.model.timeline import ObjectSeen
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def last_objects(observations: Iterable[Observation]) -> dict[tuple[str, str], J
     for seen in observations:
         if not isinstance(seen, ObjectSeen):
             continue
-        key = str(seen.object.get("kind", "")), name_of(seen.object)
+        key = kind_of(seen.object), name_of(seen.object)
         if seen.change == "DELETED":
             found.pop(key, None)
         elif key[0] not in _LEFT_OUT and key not in _OF_THE_CLUSTER:

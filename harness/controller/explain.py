@@ -88,6 +88,7 @@ NOT_COMPARED: Final[Mapping[str, str]] = {
     "target-missing": "There is no target to compare.",
     "foreign-primary": "The primary belongs to somebody else, so the Canary is left alone.",
     "primary-missing": "There is no primary, and it is not made again before the promoted template is back.",
+    "hindered": "Something that the primary needs is missing, and nothing is compared before it is there.",
     "waiting": "In phase Waiting nothing is compared: whatever the target holds is what the gate holds back.",
     "initializing": "While the primary is made for the first time nothing is compared.",
     "promoting": "From Promoting on nothing is compared until the promotion has ended; a change is found after it.",

@@ -78,7 +78,7 @@ class Credentials:
 
     async def _load(self) -> None:
         self._looked = time.monotonic()
-        await _authenticate(self._loader, self.configuration, self.origin)
+        await authenticate(self._loader, self.configuration, self.origin)
 
 
 async def load(kubeconfig: Path, context: str | None = None) -> Credentials:
@@ -104,7 +104,7 @@ async def load(kubeconfig: Path, context: str | None = None) -> Credentials:
     except ConfigException as error:
         msg = f"{origin}: {error}"
         raise ConfigError(msg) from error
-    await _authenticate(loader, configuration, origin)
+    await authenticate(loader, configuration, origin)
     if configuration.proxy and not configuration.proxy.startswith(("http://", "https://")):
         msg = f"{origin}: proxy-url {configuration.proxy!r} is not supported, only http and https"
         raise ConfigError(msg)
@@ -126,7 +126,8 @@ def discard_temporary_files() -> None:
     kube_config._cleanup_temp_files()  # type: ignore[no-untyped-call] # noqa: SLF001
 
 
-async def _authenticate(loader: Any, configuration: Any, origin: str) -> None:
+async def authenticate(loader: Any, configuration: Any, origin: str) -> None:
+    """Let a loader of the library's kind fill in `configuration`. Raises ConfigError, which begins with `origin`."""
     from kubernetes.aio.config.config_exception import ConfigException
 
     try:

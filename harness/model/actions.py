@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, cast
 
+from harness.model.standins import GateAnswer, read_answer
+
 EVERY: Final = ("rollouts", "workloads")
 """Targets that mean every rollout object of the manifests, or the workload of each."""
 
@@ -119,6 +121,43 @@ class HandbackStep:
 
 
 @dataclass(frozen=True, slots=True)
+class GateStep:
+    """Change what a gate, or a receiver of alerts, answers."""
+
+    VERB: ClassVar[str] = "gate"
+
+    name: str
+    answer: GateAnswer = field(default_factory=GateAnswer)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricStep:
+    """Change metrics."""
+
+    VERB: ClassVar[str] = "metric"
+
+    values: Mapping[str, str]
+    """Series -> its value (`harness.model.standins.parse_change`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyAsStep:
+    """Apply objects as another field manager, and delete those that it has no more. Either manifests or a target, or neither."""
+
+    VERB: ClassVar[str] = "applyAs"
+
+    manager: str
+    manifests: tuple[str, ...] = ()
+    target: str = ""
+    """One object of the manifests, as in `PatchStep`."""
+    merge: Mapping[str, Any] | None = None
+    """JSON merge patch of what is applied to `target`."""
+    force: bool = True
+    prune: tuple[str, ...] = ()
+    """Each `Kind/name`."""
+
+
+@dataclass(frozen=True, slots=True)
 class WaitStep:
     """Let time pass."""
 
@@ -137,6 +176,9 @@ Action = (
     | KillStep
     | UpgradeStep
     | HandbackStep
+    | GateStep
+    | MetricStep
+    | ApplyAsStep
     | WaitStep
 )
 
@@ -152,6 +194,9 @@ ACTIONS: Final[dict[str, type[Action]]] = {
         KillStep,
         UpgradeStep,
         HandbackStep,
+        GateStep,
+        MetricStep,
+        ApplyAsStep,
         WaitStep,
     )
 }
@@ -179,11 +224,33 @@ def read_action(verb: object, value: object) -> Action | None:
         return UpgradeStep(_text(row.get("subject")), _text(row.get("kubernetes")))
     if cls is HandbackStep:
         return HandbackStep(str(row.get("to", "")))
+    outside = _outside(cls, row)
+    if outside is not None:
+        return outside
     if cls is WaitStep:
         seconds = row.get("seconds")
         good = isinstance(seconds, int | float) and not isinstance(seconds, bool)
         return WaitStep(float(cast("float", seconds)) if good else 0.0)
     return cls()  # type: ignore[call-arg]  # stop, start and kill have no arguments
+
+
+def _outside(cls: type[Action], row: Mapping[str, Any]) -> Action | None:
+    if cls is GateStep:
+        return GateStep(str(row.get("name", "")), read_answer(row.get("answer")))
+    if cls is MetricStep:
+        values = _mapping(row.get("values"))
+        return MetricStep({name: str(value) for name, value in values.items()})
+    if cls is ApplyAsStep:
+        merge = row.get("merge")
+        return ApplyAsStep(
+            str(row.get("manager", "")),
+            _texts(row.get("manifests")),
+            str(row.get("target", "")),
+            None if merge is None else _mapping(merge),
+            row.get("force") is not False,
+            _texts(row.get("prune")),
+        )
+    return None
 
 
 def _patch(row: Mapping[str, Any]) -> PatchStep:

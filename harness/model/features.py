@@ -53,6 +53,22 @@ FEATURES: Final[dict[str, Feature]] = {
     "kubernetes-upgrade": Feature(
         "cluster", "Its control plane can be replaced by another version's, its data kept."
     ),
+    "gateway-api": Feature(
+        "cluster", "Has HTTPRoutes and Gateways (add-on: an embedded cluster gets them)."
+    ),
+    "istio": Feature(
+        "cluster",
+        "Has Istio's VirtualServices and DestinationRules (add-on: an embedded cluster gets them).",
+    ),
+    "keda": Feature("cluster", "Has KEDA's ScaledObjects (add-on: an embedded cluster gets them)."),
+    "knative-crds": Feature(
+        "cluster",
+        "Has Knative's Services and Revisions (add-on: an embedded cluster gets them, and a stand-in that makes revisions).",
+    ),
+    "simulated-routes": Feature(
+        "cluster",
+        "Its routes obey the label `rollout-drill/route`, and no traffic is routed (comes with gateway-api on an embedded cluster).",
+    ),
     "network": Feature("cluster", "Pods can be reached over the network."),
     "real-pods": Feature("cluster", "Containers really run."),
     "several-nodes": Feature("cluster", "Has more than one schedulable node."),

@@ -276,6 +276,8 @@ class EnvironmentFacts:
     """Names of all subjects in their order, where one took over from another."""
     control_planes: tuple[str, ...] = field(default=(), metadata=SPARSE)
     """Versions of Kubernetes in their order, where one took over from another."""
+    addons: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Types of other projects that the cluster has, each with what is simulated of them."""
 
     @property
     def subject_text(self) -> str:

@@ -14,10 +14,13 @@ from typing import Any, Final, Literal, cast
 from harness.model.actions import (
     ACTIONS,
     Action,
+    ApplyAsStep,
     ApplyStep,
     DeleteStep,
+    GateStep,
     HandbackStep,
     KillStep,
+    MetricStep,
     PatchStep,
     ScaleStep,
     StartStep,
@@ -28,6 +31,14 @@ from harness.model.actions import (
     read_action,
 )
 from harness.model.outcome import Outcome
+from harness.model.standins import (
+    PLACEHOLDERS,
+    PROMETHEUS,
+    RECEIVER,
+    Receiver,
+    read_metrics,
+    read_receiver,
+)
 
 DEFAULT_VARIANT: Final = "default"
 """Name of the only variant of a scenario that declares none."""
@@ -154,6 +165,10 @@ class Resolved:
     """Version of Kubernetes that the cluster starts with, e.g. `v1.34.4` or `v1.34`; None: the user's or the default."""
     slow: bool = False
     """Whether pytest runs it only when slow drills are asked for."""
+    receiver: Receiver | None = None
+    """What webhooks and alerts are answered; None: there is nobody to call."""
+    metrics: Mapping[str, str] | None = None
+    """Series -> its value at the start (`harness.model.standins.parse_value`); None: there is no metrics server."""
 
     @property
     def change_step(self) -> str | None:
@@ -165,6 +180,12 @@ class Resolved:
         """Names of all subjects in their order: the first (None: the user's choice), and those of upgrade steps."""
         upgrades = (step.action for step in self.steps if isinstance(step.action, UpgradeStep))
         return self.subject, *(action.subject for action in upgrades if action.subject is not None)
+
+    @property
+    def placeholders(self) -> dict[str, str]:
+        """The names that templates have for the addresses of its stand-ins, with what they get while none runs."""
+        declared = {RECEIVER: self.receiver, PROMETHEUS: self.metrics}
+        return {name: PLACEHOLDERS[name] for name, given in declared.items() if given is not None}
 
     @property
     def control(self) -> bool:
@@ -179,6 +200,10 @@ class Resolved:
         body["steps"] = [_step_json(step) for step in self.steps]
         body["checks"] = [_check_json(check) for check in self.checks]
         body["doneWhen"] = body.pop("done_when")
+        for name in ("receiver", "metrics"):
+            # Most scenarios have none, and their recordings are as they were before there was such a thing.
+            if body[name] is None:
+                del body[name]
         return body
 
     @classmethod
@@ -209,6 +234,8 @@ class Resolved:
             subject=_text(body.get("subject")),
             kubernetes=_text(body.get("kubernetes")),
             slow=body.get("slow") is True,
+            receiver=read_receiver(body.get("receiver")),
+            metrics=read_metrics(body.get("metrics")),
         )
 
 
@@ -322,14 +349,17 @@ __all__ = [
     "ANY_PHASE",
     "DEFAULT_VARIANT",
     "Action",
+    "ApplyAsStep",
     "ApplyStep",
     "Check",
     "CheckKind",
     "DeleteStep",
     "DoneWhen",
     "Expect",
+    "GateStep",
     "HandbackStep",
     "KillStep",
+    "MetricStep",
     "Nodes",
     "PatchStep",
     "Record",

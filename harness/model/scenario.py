@@ -16,14 +16,17 @@ from harness.model.resolved import (
     ACTIONS,
     DEFAULT_VARIANT,
     Action,
+    ApplyAsStep,
     ApplyStep,
     Check,
     CheckKind,
     DeleteStep,
     DoneWhen,
     Expect,
+    GateStep,
     HandbackStep,
     KillStep,
+    MetricStep,
     Nodes,
     PatchStep,
     Record,
@@ -43,6 +46,11 @@ from harness.model.scenario_checks import (
     DoneWhenSpec,
     ExpectSpec,
     RecordSpec,
+)
+from harness.model.scenario_standins import (
+    ReceiverSpec,  # noqa: TC001 - pydantic reads annotations at run time
+    Series,  # noqa: TC001 - the same
+    Value,  # noqa: TC001 - the same
 )
 from harness.model.scenario_steps import Model, StepSpec
 
@@ -175,6 +183,18 @@ class Spec(Model):
         examples=["2s"],
         json_schema_extra={"default": "1s"},
     )
+    receiver: ReceiverSpec | None = Field(
+        default=None,
+        description="An HTTP server of the drill's own for webhooks and alerts; templates have its address as `receiver`.",
+        examples=[{"gates": {"approve": {"answer": "closed"}}}],
+    )
+    metrics: dict[Series, Value] | None = Field(
+        default=None,
+        min_length=1,
+        description="Metrics with their values at the start, told by a metrics server of the drill's own; templates have its address "
+        "as `prometheus`, and the controller under test is started with it.",
+        examples=[{"success_rate": 99.5}],
+    )
     manifests: list[str] = Field(
         min_length=1,
         description="Files beside the scenario with the objects to apply: YAML, several documents each; "
@@ -230,6 +250,7 @@ __all__ = [
     "DEFAULT_VARIANT",
     "VERDICT",
     "Action",
+    "ApplyAsStep",
     "ApplyStep",
     "Check",
     "CheckKind",
@@ -237,8 +258,10 @@ __all__ = [
     "DoneWhen",
     "Duration",
     "Expect",
+    "GateStep",
     "HandbackStep",
     "KillStep",
+    "MetricStep",
     "Nodes",
     "PatchStep",
     "Record",

@@ -8,6 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.model.duration import Duration  # noqa: TC001 - pydantic reads annotations at run time
 from harness.model.names import KUBERNETES, RELEASE, SUBJECT
+from harness.model.scenario_standins import (
+    Change,  # noqa: TC001 - pydantic reads annotations at run time
+    GateSpec,  # noqa: TC001 - the same
+    Series,  # noqa: TC001 - the same
+)
 
 VERBS: Final = (
     "apply",
@@ -19,12 +24,15 @@ VERBS: Final = (
     "kill",
     "upgrade",
     "handback",
+    "gate",
+    "metric",
+    "applyAs",
     "wait",
 )
 """What a step can do."""
-RESERVED_VERBS: Final = ("applyAs", "node", "gate")
+RESERVED_VERBS: Final = ("node",)
 """Verbs that a later version of the format will have; nothing else may use these names."""
-CHANGING_VERBS: Final = ("patch", "scale", "delete")
+CHANGING_VERBS: Final = ("patch", "scale", "delete", "applyAs")
 """The first step with one of these is the change, unless another step says `change: true`."""
 TARGET: Final = r"^(workloads?|rollouts?|[A-Z][A-Za-z0-9]*/[a-z0-9]([-.a-z0-9]*[a-z0-9])?)$"
 """How a step names one object, or all of a sort."""
@@ -155,6 +163,44 @@ class HandbackSpec(Model):
     )
 
 
+class ApplyAsSpec(Model):
+    """Applies objects as another field manager does, e.g. one that keeps a cluster like a repository."""
+
+    manager: str = Field(
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        max_length=60,
+        description="Name of the field manager. What it applied before and does not apply any more it gives up: such a field goes, "
+        "unless somebody else has it too.",
+        examples=["gitops"],
+    )
+    manifests: list[str] = Field(
+        default=[],
+        description="Files of `spec.manifests` whose objects it applies, whole.",
+        examples=[["workload.yaml.j2"]],
+    )
+    target: str = Field(
+        default="",
+        pattern=rf"^$|{TARGET}",
+        description="Instead of `manifests`: one object of the manifests, as in `patch`, that it applies after `merge`.",
+        examples=["rollout"],
+    )
+    merge: dict[str, Any] | None = Field(
+        default=None,
+        description="JSON merge patch of what it applies to `target` (null leaves a field out of it).",
+        examples=[{"spec": {"replicas": None}}],
+    )
+    force: bool = Field(
+        default=True,
+        description="Whether it takes fields that others have; without, a conflict fails the step.",
+        examples=[False],
+    )
+    prune: list[str] = Field(
+        default=[],
+        description="Objects that are not in its repository any more, as `Kind/name`: they are deleted.",
+        examples=[["Deployment/old"]],
+    )
+
+
 class StepSpec(Model):
     """One step: at most one verb, then at most one condition to wait for."""
 
@@ -216,6 +262,24 @@ class StepSpec(Model):
         "starts no analysis by itself when it takes over. The bundled controller must be stopped before.",
         examples=[{"to": "flagger@1.44.0"}],
     )
+    gate: GateSpec | None = Field(
+        default=None,
+        description="Verb: change what a gate answers; what is not given is as for a new gate.",
+        examples=[{"name": "approve", "answer": "open"}],
+    )
+    metric: dict[Series, Change] | None = Field(
+        default=None,
+        min_length=1,
+        description="Verb: change metrics, and wait until the metrics server tells the new values: a number, `NaN`, `absent`, or a "
+        "counter that grows (`5/s`). `down`: the server refuses every connection, until a step gives values without it.",
+        examples=[{"success_rate": 80}],
+    )
+    apply_as: ApplyAsSpec | None = Field(
+        default=None,
+        alias="applyAs",
+        description="Verb: apply objects as another field manager.",
+        examples=[{"manager": "gitops", "manifests": ["canary.yaml.j2"]}],
+    )
     wait: Duration | None = Field(
         default=None,
         description="Verb: let time pass. Prefer `until`, which does not wait longer than needed.",
@@ -235,6 +299,6 @@ class StepSpec(Model):
     change: bool = Field(
         default=False,
         description="Whether this step is the change from which the report counts the time. "
-        "Without any, it is the first step with patch, scale or delete.",
+        "Without any, it is the first step with patch, scale, delete or applyAs.",
         examples=[True],
     )

@@ -12,6 +12,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar
 
+from harness.model.timeline_outside import OUTSIDE, Call, GateChanged, StandIn
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -85,6 +87,8 @@ class ClusterFacts:
     exclusive: bool = False
     """Whether the cluster was made for this run alone."""
     capabilities: tuple[str, ...] = ()
+    addons: tuple[str, ...] = ()
+    """Types of other projects that it has, each with what is simulated of them, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +280,9 @@ Observation = (
     | Settled
     | Leftovers
     | Kept
+    | Call
+    | GateChanged
+    | StandIn
 )
 
 _TYPES: Final[dict[str, type[Observation]]] = {
@@ -293,6 +300,7 @@ _TYPES: Final[dict[str, type[Observation]]] = {
         Settled,
         Leftovers,
         Kept,
+        *OUTSIDE,
     )
 }
 
@@ -365,7 +373,7 @@ def _parse_header(line: str) -> Header:
         cluster = dict(row.pop("cluster"))
         subject["rollout"] = RolloutKind(**subject.get("rollout", {}))
         subject["capabilities"] = tuple(subject.get("capabilities", ()))
-        for key in ("nodes", "capabilities"):
+        for key in ("nodes", "capabilities", "addons"):
             cluster[key] = tuple(cluster.get(key, ()))
         return Header(subject=SubjectFacts(**subject), cluster=ClusterFacts(**cluster), **row)
     except (TypeError, KeyError) as error:

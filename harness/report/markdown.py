@@ -109,7 +109,8 @@ def _nodes(report: DrillReport) -> str:
     env = report.environment
     names = ", ".join(esc(name) for name in env.nodes) or "none"
     kind = esc(f"simulated ({env.simulated})") if env.simulated else "real"
-    return f"Nodes: {kind}: {names}. {SIMULATED if env.simulated else REAL}"
+    added = "".join(f" {esc(text)}." for text in env.addons)
+    return f"Nodes: {kind}: {names}.{added} {SIMULATED if env.simulated else REAL}"
 
 
 def _label(report: DrillReport) -> str:
@@ -217,6 +218,7 @@ def _versions(report: DrillReport) -> str:
         ("Kubernetes", env.kubernetes_text),
         ("cluster", f"{env.cluster_kind} {env.cluster_name}"),
         ("nodes", f"{nodes}{seed}"),
+        *(("add-on", text) for text in env.addons),
         ("recording", f"{plural(report.observations, 'observation')} in {span(report.seconds)}"),
     ]
     return table(("what", "version"), [(name, esc(value)) for name, value in lines])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.checks.paths import kind_of
 from harness.model.report import RunReport
 from harness.model.timeline import ObjectSeen
 from harness.report.json_report import json_report
@@ -71,7 +72,7 @@ def write_evidence(
     last: dict[tuple[str, str], dict[str, Any]] = {}
     for seen in observations:
         if isinstance(seen, ObjectSeen):
-            key = (seen.object["kind"], seen.object["metadata"]["name"])
+            key = (kind_of(seen.object), seen.object["metadata"]["name"])
             last[key] = {"t": round(seen.t, 3), "change": seen.change, "object": seen.object}
     events = [row["object"] for (kind, _), row in last.items() if kind == "Event"]
     _write(folder / EVENTS, "".join(f"{_event(event)}\n" for event in events))

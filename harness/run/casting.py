@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from functools import partial
 from typing import TYPE_CHECKING
 
+from harness.clusters.addons import chosen, crds
+from harness.programs.threads import in_thread
 from harness.subjects.base import SubjectError, crd_digest
 from harness.subjects.select import make_subject
 
@@ -22,13 +26,24 @@ class Casting:
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._had: dict[str, Subject] = {}
+        self._addons: dict[str, list[JSON]] = {}
         self._getting = asyncio.Lock()
 
     async def obtain(self, plan: Plan) -> None:
-        """Get the programs of all subjects of a drill, and what its handbacks need. Raises SubjectError."""
+        """Get the programs of all subjects of a drill, what its handbacks need, and the CRDs of its add-ons.
+
+        Raises SubjectError, and ClusterError for an add-on. On a cluster that is not ours there is nothing to get for add-ons.
+        """
+        for addon in chosen(plan.addons) if plan.embedded else ():
+            async with self._getting:
+                if addon.name not in self._addons:
+                    self._addons[addon.name] = await in_thread(partial(crds, addon, self._say))
         for version in plan.handbacks:
             async with self._getting:
                 await self._handback(version)
+        if plan.resolved.metrics is not None:
+            async with self._getting:
+                await self._prometheus()
         for name in plan.subjects:
             # One after the other: two builds at once take longer than one after the other, and say less.
             async with self._getting:
@@ -36,6 +51,14 @@ class Casting:
                     subject = make_subject(name)
                     await subject.obtain(self._say)
                     self._had[name] = subject
+
+    async def _prometheus(self) -> None:
+        from harness.programs.errors import ProgramError
+        from harness.standins.prometheus_program import obtain
+
+        # Each drill says for itself what it does without one.
+        with contextlib.suppress(ProgramError):
+            await in_thread(lambda cancelled: obtain(self._say, cancelled))
 
     async def _handback(self, version: str) -> None:
         from harness.handback.program import obtain
@@ -57,6 +80,10 @@ class Casting:
     def crds(self, plan: Plan) -> list[JSON]:
         """Return the CRDs of the subject that a drill begins with; only after `obtain`."""
         return self._had[plan.subject].cluster_objects()
+
+    def addon_crds(self, plan: Plan) -> list[JSON]:
+        """Return the CRDs of a drill's add-ons, none on a cluster that is not ours; only after `obtain`."""
+        return [crd for name in plan.addons for crd in self._addons.get(name, ())]
 
     def digest(self, plan: Plan) -> str:
         """Return what subjects with the same CRDs have in common; only after `obtain`."""

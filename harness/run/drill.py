@@ -26,9 +26,10 @@ from harness.model.outcome import Outcome
 from harness.model.timeline import HarnessError, Interrupted, Kept, Settled, Timeline
 from harness.run import artefacts, subjects
 from harness.run.objects import RefusedError
+from harness.run.outside import Outside, reachable
 from harness.run.parts import Parts, put_together
 from harness.run.preconditions import eligible_nodes, lacking_features, right_version
-from harness.run.recorder import Recorder, WatchDied
+from harness.run.recorder import Recorder, WatchDied, served
 from harness.run.removal import remove_drill
 from harness.run.steps import run_steps
 from harness.run.subjects import Subjects
@@ -66,9 +67,16 @@ async def run_drill(
     async with client:
         for one in (subject, *later):
             await one.look(client)
-        parts = await put_together(plan, place, Subjects((subject, *later)), folder, client)
-        with parts.file:
+        data = place.private / f"{plan.name.folder}.prometheus"
+        outside = Outside(plan.resolved, data, place.say)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(outside.close)
+            await outside.open()
+            every = Subjects((subject, *later))
+            parts = await put_together(plan, place, every, folder, client, outside=outside)
+            stack.enter_context(parts.file)
             live = parts.live
+            outside.attach(live, parts.namespace.key.name)
             recorder = Recorder(
                 client,
                 live.header,
@@ -76,6 +84,7 @@ async def run_drill(
                 parts.redactor,
                 live.now,
                 missed=cluster.missed,
+                others=await served(client),
             )
             recording = [asyncio.create_task(recorder.run())]
             if parts.trail is not None:
@@ -126,7 +135,9 @@ async def _observe(parts: Parts, recorder: Recorder) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_prepare_subject(parts))
         tasks.create_task(_synced(recorder))
-    preconditions = [one for one in (eligible_nodes(parts), right_version(parts)) if one]
+    in_cluster = parts.subject.service_account is None
+    near = reachable(parts.plan.resolved, in_cluster=in_cluster, now=live.now())
+    preconditions = [one for one in (eligible_nodes(parts), right_version(parts), near) if one]
     for precondition in preconditions:
         live.observe(precondition)
     if not all(precondition.holds for precondition in preconditions):
@@ -142,6 +153,7 @@ async def _observe(parts: Parts, recorder: Recorder) -> None:
         upgrade_subject=lambda name: subjects.upgrade(parts, name),
         upgrade_kubernetes=lambda version: _upgrade_kubernetes(parts, version),
         say=lambda line: parts.place.say(f"{parts.plan.name.title}: {line}"),
+        outside=parts.outside,
     )
     if await run_steps(context, parts.plan.resolved.steps):
         live.observe(Settled(live.now(), "begin"))
@@ -160,6 +172,7 @@ async def _synced(recorder: Recorder) -> None:
 
 async def _prepare_subject(parts: Parts) -> None:
     await subjects.install(parts)
+    await parts.outside.ready()
     await subjects.start(parts)
 
 
@@ -195,6 +208,7 @@ async def _finish(parts: Parts) -> DrillReport:
             parts.live.observe(left)
     finally:
         await parts.subjects.stop()
+        await parts.outside.close()
         for path in subjects.kubeconfigs(parts):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)

@@ -81,10 +81,18 @@ class Maker:
         """
         await self.apply_all([obj], namespace)
 
-    async def apply_all(self, objects: Sequence[JSON], namespace: str | None) -> None:
+    async def apply_all(
+        self,
+        objects: Sequence[JSON],
+        namespace: str | None,
+        *,
+        manager: str = FIELD_MANAGER,
+        force: bool = True,
+    ) -> None:
         """Apply several objects: kind by kind, in the order in which the kinds come, and those of a kind side by side.
 
-        For the objects of many rollouts, whose order among each other does not matter. Raises as `apply`.
+        For the objects of many rollouts, whose order among each other does not matter. Raises as `apply`, and Conflict when others
+        than `manager` have a field and `force` is not set. The drill's labels go along whoever applies: they say whose it is.
         """
         waves: dict[Resource, list[tuple[ObjectKey, JSON]]] = {}
         for obj in objects:
@@ -107,7 +115,7 @@ class Maker:
             resource = key.resource
             # Forced, since on its own objects the harness stands for the user who applies a manifest again.
             answer = await self.client.apply(
-                resource, obj, key.namespace, field_manager=FIELD_MANAGER, force=True
+                resource, obj, key.namespace, field_manager=manager, force=force
             )
             entry = self._made.get(key) or entries[key]
             self._made[key] = entry

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from harness.kube.client import KubeClient
     from harness.model.timeline import JSON
     from harness.run.journal import Entry
+    from harness.run.outside import Outside
     from harness.run.place import Place
     from harness.run.plan import Plan
     from harness.run.subjects import Subjects
@@ -55,6 +56,8 @@ class Parts:
     manifests: dict[str, list[JSON]]
     trail: AuditTrail | None
     """Counts the subject's requests, where the cluster tells."""
+    outside: Outside
+    """The stand-ins for what is outside the cluster."""
 
     @property
     def subject(self) -> Subject:
@@ -97,9 +100,15 @@ class Parts:
 
 
 async def put_together(
-    plan: Plan, place: Place, subjects: Subjects, folder: Path, client: KubeClient
+    plan: Plan,
+    place: Place,
+    subjects: Subjects,
+    folder: Path,
+    client: KubeClient,
+    *,
+    outside: Outside,
 ) -> Parts:
-    """Render the manifests, make the drill's namespace and begin its timeline.
+    """Render the manifests, make the drill's namespace and begin its timeline; `outside` is open already.
 
     Raises ScenarioError before anything is made, and KubeError or RefusedError when there is no namespace to be had.
     """
@@ -107,14 +116,14 @@ async def put_together(
     marks = labels(place.run, plan.name.label)
     # Rendered before there is a namespace, so that an invalid manifest leaves nothing behind.
     wanted = namespace_name(plan.resolved.name)
-    rendered = await _rendered(plan, place, wanted)
+    rendered = await _rendered(plan, place, wanted, outside)
     names = itertools.chain([wanted], iter(lambda: namespace_name(plan.resolved.name), None))
     namespace = await make_namespace(
         client, place.journal, marks, plan.resolved.name, draw=lambda _: next(names)
     )
     place.namespaces.add(namespace.key.name)
     if namespace.key.name != wanted:
-        rendered = await _rendered(plan, place, namespace.key.name)
+        rendered = await _rendered(plan, place, namespace.key.name, outside)
     manifests: dict[str, list[JSON]] = {}
     for manifest in rendered:
         manifests.setdefault(manifest.file, []).append(manifest.object)
@@ -150,11 +159,12 @@ async def put_together(
         maker,
         manifests,
         _trail(place, live, objects),
+        outside,
     )
 
 
-async def _rendered(plan: Plan, place: Place, namespace: str) -> list[Manifest]:
-    context = DrillContext(namespace, place.run)
+async def _rendered(plan: Plan, place: Place, namespace: str, outside: Outside) -> list[Manifest]:
+    context = DrillContext(namespace, place.run, outside.addresses)
     # In a thread: thousands of objects take seconds, and other drills go on meanwhile.
     return await asyncio.to_thread(render, plan.resolved, plan.folder, context)
 

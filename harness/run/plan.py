@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.clusters.addons import among
 from harness.model.actions import HandbackStep, UpgradeStep
 from harness.model.names import BUNDLED
 from harness.run.identity import DrillName
@@ -60,6 +61,16 @@ class Plan:
     def alone(self) -> bool:
         """Whether it needs a cluster of its own: it changes what drills on one cluster have in common."""
         return bool(self._upgrades)
+
+    @property
+    def addons(self) -> tuple[str, ...]:
+        """The add-ons among the features that it requires."""
+        return among(self.resolved.requires)
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it runs on a cluster of ours, where add-ons are installed; elsewhere they are there or not."""
+        return self.cluster.partition(":")[0] == "embedded"
 
     @property
     def slow(self) -> bool:

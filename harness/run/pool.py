@@ -20,6 +20,7 @@ from harness.kube.client import KubeClient
 from harness.kube.config import preload
 from harness.kube.errors import KubeError
 from harness.kube.resource import CRD
+from harness.run.addons import played, provide
 from harness.run.casting import Casting
 from harness.run.crds import differs
 from harness.run.identity import slug
@@ -50,6 +51,7 @@ class Key:
     """Digest of the first subject's CRDs."""
     kubernetes: str | None = None
     """As the scenario names it; None: the version that a cluster has by default."""
+    addons: tuple[str, ...] = ()
     alone: str = ""
     """The drill's own id, if it shares its cluster with nobody."""
 
@@ -58,7 +60,8 @@ def key_of(plan: Plan, crds: str) -> Key:
     """Return the key of the cluster that `plan` needs, whose first subject's CRDs have the digest `crds`."""
     nodes = plan.resolved.nodes
     count = nodes.count or nodes.min or _DEFAULT_NODES
-    return Key(count, crds, plan.resolved.kubernetes, plan.name.title if plan.alone else "")
+    alone = plan.name.title if plan.alone else ""
+    return Key(count, crds, plan.resolved.kubernetes, plan.addons, alone)
 
 
 class Pool:
@@ -115,10 +118,11 @@ class Pool:
 
     async def _open(self, key: Key, plan: Plan) -> Place:
         crds = self.casting.crds(plan)
+        addons = self.casting.addon_crds(plan)
 
         async def suits(cluster: Cluster) -> str:
             async with _client(cluster) as client:
-                return await foreign_crd(client, crds)
+                return await foreign_crd(client, [*crds, *addons])
 
         loading = asyncio.create_task(asyncio.to_thread(preload))
         cluster = await self._stack.enter_async_context(
@@ -146,7 +150,9 @@ class Pool:
         self._stack.push_async_callback(self._close, cluster, journal)
         async with _client(cluster) as client:
             shared = await install_shared(client, journal, crds, self._run, cluster.facts.kind)
+            cluster = await provide(client, cluster, key.addons, addons, self._say)
             before = await list_everything(client)
+        await self._stack.enter_async_context(_played(cluster, key.addons, self._say))
         return Place(
             cluster=cluster,
             run=self._run,
@@ -178,12 +184,23 @@ class Pool:
 
 
 async def foreign_crd(client: KubeClient, crds: Sequence[JSON]) -> str:
-    """Return why subjects with these CRDs cannot use a warm cluster; empty when they can."""
+    """Return why drills that need these CRDs cannot use a warm cluster; empty when they can."""
     for crd in crds:
         name = str(crd["metadata"]["name"])
         if await client.exists(CRD, name) and await differs(client, crd):
-            return f"its CustomResourceDefinition {name} is that of another subject"
+            return f"its CustomResourceDefinition {name} is that of another subject, or of another version of an add-on"
     return ""
+
+
+@contextlib.asynccontextmanager
+async def _played(
+    cluster: Cluster, addons: tuple[str, ...], say: Callable[[str], None]
+) -> AsyncIterator[None]:
+    if not addons:
+        yield
+        return
+    async with _client(cluster) as client, played(client, cluster, addons, say):
+        yield
 
 
 @contextlib.asynccontextmanager

@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from harness.checks.paths import kind_of
 from harness.kube import resource as kinds
 from harness.kube.errors import Forbidden, KubeError
 from harness.kube.resource import Resource, parse_api_version
@@ -18,7 +19,7 @@ from harness.model.timeline import JSON, HarnessError, Header, ObjectSeen, Obser
 from harness.run.catch_up import changes_between
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from harness.kube.client import KubeClient
     from harness.model.timeline import RolloutKind
@@ -37,6 +38,14 @@ RECORDED: Final = (
     kinds.SECRET,
 )
 """Types of which every object in the drill's namespace is recorded, besides the rollout object."""
+WHERE_SERVED: Final = (
+    Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute"),
+    Resource("networking.istio.io", "v1", "virtualservices", "VirtualService"),
+    Resource("networking.istio.io", "v1beta1", "virtualservices", "VirtualService"),
+    Resource("serving.knative.dev", "v1", "services", "Service"),
+    Resource("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject"),
+)
+"""The same for types of other projects, where the cluster serves them when the drill begins; of a kind in several versions the first."""
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 _AGAIN: Final = 0.1
 """Seconds between two comparisons with the server in `Recorder.complete`."""
@@ -67,7 +76,8 @@ class Recorder:
 
     `sink` is called in the order in which things were seen, from within `run`; objects are redacted
     before. `clock` gives the seconds since the header's `started_at`. `missed` tells what a cluster's
-    storage remembers of changes that a watch could not deliver (`Cluster.missed`).
+    storage remembers of changes that a watch could not deliver (`Cluster.missed`). `others` are types that
+    are watched as well, as far as the credentials allow it: those that `served` returns.
     """
 
     def __init__(
@@ -80,6 +90,7 @@ class Recorder:
         *,
         timing: Timing = TIMING,
         missed: Missed | None = None,
+        others: Sequence[Resource] = (),
     ) -> None:
         self._client = client
         self._missed = missed
@@ -89,7 +100,9 @@ class Recorder:
         self._timing = timing
         types = (*RECORDED, rollout_resource(header.subject.rollout))
         self._tracks = [_Track(r, header.namespace) for r in types]
+        self._tracks.append(_Track(kinds.HPA, header.namespace, optional=True))
         self._tracks.append(_Track(kinds.NODE, None, optional=True))
+        self._tracks += [_Track(r, header.namespace, optional=True) for r in others]
         self._died: asyncio.Future[None] | None = None
         self._secrets_known = asyncio.Event()
 
@@ -251,7 +264,8 @@ class Recorder:
         reason: str = "",
     ) -> None:
         since = None if since is None else max(since, 0.0)
-        kind = track.resource.kind
+        res = track.resource
+        kind = kind_of({"apiVersion": res.api_version, "kind": res.kind})
         self._sink(WatchState(self._clock(), kind, state, since, self._redactor.text(reason)))
 
     def _death(self) -> asyncio.Future[None]:
@@ -264,6 +278,24 @@ def rollout_resource(rollout: RolloutKind) -> Resource:
     """Return the type of the rollout object."""
     group, version = parse_api_version(rollout.api_version)
     return Resource(group, version, rollout.plural, rollout.kind)
+
+
+async def served(client: KubeClient) -> list[Resource]:
+    """Return the types among `WHERE_SERVED` that the cluster serves. One request for those that it has not, one more for each group."""
+    groups = (await client.raw("GET", "/apis")).get("groups") or ()
+    versions = {
+        (str(group.get("name")), str(version.get("version")))
+        for group in groups
+        for version in group.get("versions") or ()
+    }
+    found: dict[tuple[str, str], Resource] = {}
+    for one in WHERE_SERVED:
+        if (one.group, one.version) not in versions or (one.group, one.kind) in found:
+            continue
+        listed = (await client.raw("GET", f"/apis/{one.api_version}")).get("resources") or ()
+        if any(row.get("name") == one.plural for row in listed):
+            found[one.group, one.kind] = one
+    return list(found.values())
 
 
 def _slim_node(node: JSON) -> JSON:

@@ -41,7 +41,11 @@ async def _run_step(context: Context, step: Step) -> bool:
     context.say(step.name)
     if step.action is not None:
         try:
-            done = await VERBS[step.action.VERB](context, step.action)
+            if step.change:
+                # Up to the change nobody judges by metrics, so that nothing waits for them until then.
+                await context.outside.told()
+            action = context.outside.localised(step.action)
+            done = await VERBS[action.VERB](context, action)
         except (ApiError, RefusedError, SubjectError) as error:
             note("failed", str(error))
             return False

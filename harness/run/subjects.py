@@ -74,7 +74,9 @@ async def start(parts: Parts) -> None:
     namespace, subject = parts.namespace.key.name, parts.subject
     if parts.trail is not None and subject.service_account is not None:
         parts.trail.begin(namespace, subject.service_account)
-    await subject.start(Access(parts.kubeconfig, namespace, parts.log), parts.notify)
+    server = parts.outside.metrics_address
+    access = Access(parts.kubeconfig, namespace, parts.log, metrics_server=server)
+    await subject.start(access, parts.notify)
 
 
 async def upgrade(parts: Parts, name: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.scenario.locate import Path, dotted
 from harness.scenario.problem import Problem
 from harness.scenario.template import TemplateFault, is_template, render_scalar
+from harness.scenario.validate_outside import placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,7 @@ def render_document(
     document: Document, file: str, values: Mapping[str, Any]
 ) -> tuple[Any, list[Problem], set[Path]]:
     """Return the rendered data, what went wrong, and the paths at which it did (those hold the text as it was)."""
-    context = {**values, "values": dict(values)}
+    context = {**values, "values": dict(values), **placeholders(document.data)}
     problems: list[Problem] = []
     broken: set[Path] = set()
 

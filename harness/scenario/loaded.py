@@ -17,6 +17,7 @@ from harness.scenario.problem import Problem, ScenarioError, fold, suggest
 from harness.scenario.reader import Document, read_text, read_yaml
 from harness.scenario.resolve import resolve
 from harness.scenario.template import included, inside
+from harness.scenario.validate_outside import placeholders
 from harness.scenario.variants import Combination, expand
 
 if TYPE_CHECKING:
@@ -248,8 +249,9 @@ def _manifests(
         at = f"spec.manifests[{i}]"
         problems.append(Problem(shown(file), line, column, at, f"{name!r} {why}"))
     prefix = f"{shown(folder)}/" if str(folder) != "." else ""
+    context = DrillContext(outside=placeholders(data))
     found, more = collect(
-        folder, present, combination.values, DrillContext(), adopted=adopted, shown=prefix
+        folder, present, combination.values, context, adopted=adopted, shown=prefix
     )
     return found, [*problems, *more]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.scenario.locate import Path as At
@@ -57,6 +57,8 @@ class DrillContext:
 
     namespace: str = "drill-preview"
     run: str = "preview"
+    outside: Mapping[str, str] = field(default_factory=dict)
+    """Addresses of the stand-ins by the names that templates have for them; while none runs, placeholders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def render(resolved: Resolved, folder: Path, context: DrillContext | None = None
     Raises ScenarioError with every problem found. Objects are plain JSON types and always have apiVersion, kind and
     metadata.name. Of an adopted set the rollout object comes last and namespaces are dropped.
     """
-    context = context or DrillContext()
+    context = context or DrillContext(outside=resolved.placeholders)
     found, problems = collect(
         folder, resolved.manifests, resolved.values, context, adopted=resolved.adopted
     )
@@ -174,7 +176,8 @@ class _Reader:
         if self._adopted or not self._name.endswith(TEMPLATE_SUFFIX):
             return Rendered(read_text(path, self._name), ())
         drill = {"namespace": self._context.namespace, "run": self._context.run}
-        scope = {**self._values, "values": dict(self._values), "drill": drill}
+        outside = self._context.outside
+        scope = {**self._values, "values": dict(self._values), "drill": drill, **outside}
         return render_file(self._folder, self._name, scope)
 
     def _moved(self, problem: Problem) -> Problem:

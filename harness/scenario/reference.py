@@ -32,6 +32,12 @@ _OWNERS: Final = {
     "workload": "each of workloads",
     "service": "each of services",
     "node": "each of nodes",
+    "condition": "each of rollout.conditions",
+    "route": "route",
+    "autoscaler": "each of autoscalers",
+    "config": "each of configs",
+    "call": "each of calls",
+    "gate": "each of gates",
 }
 """Kind of object -> the variables that are one, or hold them."""
 

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 from harness.model.outcome import Outcome
 from harness.model.resolved import (
     Action,
+    ApplyAsStep,
     ApplyStep,
     Check,
     CheckKind,
     DeleteStep,
     DoneWhen,
     Expect,
+    GateStep,
     HandbackStep,
     KillStep,
+    MetricStep,
     Nodes,
     PatchStep,
     Record,
@@ -29,10 +32,12 @@ from harness.model.resolved import (
 )
 from harness.model.scenario_checks import SETTLED
 from harness.model.scenario_steps import CHANGING_VERBS, DEFAULT_WITHIN
+from harness.model.standins import GateAnswer, Receiver
 
 if TYPE_CHECKING:
     from harness.model.scenario import ScenarioFile, Spec
     from harness.model.scenario_checks import CheckSpec
+    from harness.model.scenario_standins import AnswerSpec
     from harness.model.scenario_steps import PatchSpec, StepSpec
     from harness.scenario.variants import Combination
 
@@ -69,7 +74,23 @@ def resolve(
         subject=(variant.subject if variant else None) or spec.subject,
         kubernetes=spec.kubernetes,
         slow=variant.slow if variant else False,
+        receiver=_receiver(spec),
+        metrics=None if spec.metrics is None else dict(spec.metrics),
     )
+
+
+def _receiver(spec: Spec) -> Receiver | None:
+    if spec.receiver is None:
+        return None
+    gates, alerts = (
+        {name: _answer(given) for name, given in group.items()}
+        for group in (spec.receiver.gates, spec.receiver.alerts)
+    )
+    return Receiver(gates, alerts)
+
+
+def _answer(given: AnswerSpec) -> GateAnswer:
+    return GateAnswer(given.answer, given.body, _seconds(given.delay, 0.0), tuple(given.first))
 
 
 def _expect(spec: Spec, variant: str) -> Expect:
@@ -113,8 +134,29 @@ def _action(step: StepSpec) -> Action | None:
         return HandbackStep(step.handback.to)
     if step.wait is not None:
         return WaitStep(step.wait)
+    outside = _outside(step)
+    if outside is not None:
+        return outside
     simple: dict[str, Any] = {"stop": StopStep, "start": StartStep, "kill": KillStep}
     return next((cls() for verb, cls in simple.items() if getattr(step, verb) is not None), None)
+
+
+def _outside(step: StepSpec) -> Action | None:
+    if step.gate is not None:
+        return GateStep(step.gate.name, _answer(step.gate))
+    if step.metric is not None:
+        return MetricStep(dict(step.metric))
+    if step.apply_as is not None:
+        given = step.apply_as
+        return ApplyAsStep(
+            given.manager,
+            tuple(given.manifests),
+            given.target,
+            given.merge,
+            given.force,
+            tuple(given.prune),
+        )
+    return None
 
 
 def _patch(patch: PatchSpec) -> PatchStep:

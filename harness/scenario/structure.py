@@ -15,6 +15,7 @@ from harness.model.names import KUBERNETES_FORMS, SUBJECT_FORMS
 from harness.model.scenario import ScenarioFile, VariantSpec
 from harness.model.scenario_checks import RECORDABLE
 from harness.model.scenario_steps import RESERVED_VERBS, VERBS, StepSpec
+from harness.model.standins import GivenError
 from harness.scenario.locate import Path, Positions, dotted
 from harness.scenario.problem import Problem, suggest
 
@@ -37,9 +38,11 @@ _TARGETS: Final = ("workload", "rollout", "Kind/name", *EVERY[::-1])
 _SHAPES: Final[dict[str, tuple[str, tuple[str, ...] | None]]] = {
     "name": ("must be lower case letters, digits and dashes", None),
     "id": ("must be lower case letters, digits and dashes", None),
+    "manager": ("must be lower case letters, digits and dashes", None),
     "target": ("names no object", _TARGETS),
     "object": ("names no object", (*RECORDABLE, "Kind/name")),
     "subject": ("names no subject", SUBJECT_FORMS),
+    "series": ("is no metric", ("name", 'name{label="value"}')),
     "kubernetes": ("is no version of Kubernetes", KUBERNETES_FORMS),
 }
 _QUOTED: Final = re.compile(r"'([^']*)'")
@@ -102,7 +105,8 @@ def _message(error: ErrorDetails, path: Path) -> tuple[str, tuple[str, ...] | No
     if kind == "literal_error":
         return f"cannot be {value!r}", tuple(_QUOTED.findall(str(context.get("expected", ""))))
     if kind == "string_pattern_mismatch":
-        message, allowed = _SHAPES.get(name, ("does not have the right shape", None))
+        key = "series" if str(path[-2]) in {"metrics", "metric"} else name
+        message, allowed = _SHAPES.get(key, ("does not have the right shape", None))
         return f"{value!r} {message}", allowed
     if kind in {"string_too_short", "too_short"}:
         return "must not be empty", None
@@ -110,9 +114,14 @@ def _message(error: ErrorDetails, path: Path) -> tuple[str, tuple[str, ...] | No
         return f"is longer than {context.get('max_length')} characters", None
     if kind == "greater_than_equal":
         return f"must be at least {context.get('ge')}, not {value}", None
-    if kind == "value_error":  # only durations raise one
-        return str(context.get("error", error["msg"])), (*EXAMPLES, "…")
-    return error["msg"], None
+    return _own(error) if kind == "value_error" else (error["msg"], None)
+
+
+def _own(error: ErrorDetails) -> tuple[str, tuple[str, ...]]:
+    """Return what a validator of ours says: durations raise plain errors, others say themselves what is allowed."""
+    given = error.get("ctx", {}).get("error")
+    allowed = given.allowed if isinstance(given, GivenError) else (*EXAMPLES, "…")
+    return str(given or error["msg"]), allowed
 
 
 def _unknown(name: str, path: Path) -> tuple[str, tuple[str, ...]]:

@@ -21,6 +21,7 @@ from harness.model.scenario_checks import (
     VERDICT,
 )
 from harness.model.scenario_steps import VERBS
+from harness.scenario import validate_outside
 from harness.scenario.locate import Path, Positions, dotted
 from harness.scenario.problem import Problem, suggest
 from harness.scenario.template import is_template
@@ -322,6 +323,7 @@ RULES: Final[tuple[Callable[[Rules], None], ...]] = (
     _failures_are_checks,
     _features_are_known,
     _nodes_are_one_number,
+    *validate_outside.RULES,
 )
 """Every rule; each looks at the whole document and reports all that breaks it."""
 

@@ -33,6 +33,8 @@ class Access:
     namespace: str
     log: Path
     """Where its log goes; redacted when it is copied into a report."""
+    metrics_server: str = ""
+    """Address of the metrics server that it should ask by default; empty: there is none."""
 
 
 class Subject(Protocol):

@@ -90,6 +90,8 @@ class Bundled:
         lines = _Lines(ready, notify)
         process.follow(access.log, lines.read, notify)
         given = {"kubeconfig": str(access.kubeconfig), "namespace": access.namespace}
+        if access.metrics_server:
+            given["metrics_server"] = access.metrics_server
         await process.tell(json.dumps(given))
         notify("started", f"{self.facts.name} {self.facts.version}")
         silent = await process.until(ready, READY_WITHIN)

@@ -117,9 +117,9 @@ def arguments(program: Path, access: Access) -> list[str]:
         access.namespace,
         "-mesh-provider",
         "kubernetes",
-        # By default it looks for a host called prometheus at start. Here nobody answers, and at once.
+        # By default it looks for a host called prometheus at start. Where a drill has none, nobody answers, and at once.
         "-metrics-server",
-        REFUSING_PROXY,
+        access.metrics_server or REFUSING_PROXY,
         "-port",
         "0",
         "-log-level",

@@ -1,113 +1,168 @@
 """A cluster on a virtual clock for tests of the controller's pure core.
 
-It keeps objects as an API server does (resourceVersion, generation, preconditions, the status subresource, managedFields), plays
-the Deployment controller with its ReplicaSets and the pods, and makes the controller's passes as the shell does. Nothing sleeps.
+It keeps objects as an API server does (`controller_sim_server.py`), plays the controllers of workloads (`controller_sim_workloads.py`),
+the gateway and Knative (`controller_sim_routes.py`), answers calls (`controller_sim_outside.py`), and makes the controller's passes as
+the shell does. Nothing sleeps.
 """
 
 from __future__ import annotations
 
-import copy
+import itertools
 import json
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.controller.core import Note, World, Write, decide
-from harness.controller.core.names import MANAGER
 from harness.controller.core.pruned import FENCE_FIELD
 from harness.controller.core.refresh import refreshed
-from harness.controller.core.snapshots import REVISION
-from harness.tests.controller_traces import make_current, note_writer
+from harness.tests.controller_sim_make import (
+    canary,
+    configmap,
+    daemonset,
+    deployment,
+    hpa,
+    image,
+    image_of,
+    kservice,
+    merge,
+    service,
+    target_ref,
+    with_configmap,
+)
+from harness.tests.controller_sim_outside import Outside, no, number, obliging, scripted, yes
+from harness.tests.controller_sim_routes import Routes
+from harness.tests.controller_sim_server import START, Invalid, Pod, Refused, promptly
+from harness.tests.controller_sim_workloads import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.controller.core import Decision
+    from harness.controller.core.calls import Answer, Call
+    from harness.controller.core.decision import Alert
+
+__all__ = [
+    "START",
+    "Invalid",
+    "Killed",
+    "Node",
+    "Pod",
+    "Refused",
+    "Sample",
+    "Sim",
+    "canary",
+    "configmap",
+    "daemonset",
+    "deployment",
+    "hpa",
+    "image",
+    "image_of",
+    "kservice",
+    "merge",
+    "never_ready",
+    "no",
+    "number",
+    "obliging",
+    "promptly",
+    "running",
+    "scripted",
+    "service",
+    "target_ref",
+    "with_configmap",
+    "yes",
+]
 
 JSON = dict[str, Any]
-START = 1_800_000_000.0
-Delay = "Callable[[str, JSON, int], float | None]"
+AFTER_CONFLICT = 0.5
+LONGEST_RETRY = 30.0
+_PLURALS = {
+    ("apps", "Deployment"): "deployments",
+    ("apps", "DaemonSet"): "daemonsets",
+    ("", "Service"): "services",
+    ("serving.knative.dev", "Service"): "kservices",
+}
 
 
 class Killed(Exception):  # noqa: N818 - what happened, not an error
     """The controller was killed right after a write."""
 
 
-class Refused(Exception):  # noqa: N818 - as the API server answers
-    """A precondition did not hold."""
+@dataclass(frozen=True)
+class Sample:
+    """Ready pods at one moment."""
+
+    t: float
+    primary: int
+    serving: int | None
+    """Of those that get traffic; None while nothing routes any."""
 
 
-@dataclass
-class Pod:
-    revision: str
-    ready_at: float | None
-
-
-def merge(base: Any, patch: Any) -> Any:
-    """JSON merge patch (RFC 7386)."""
-    if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
-    result = dict(base) if isinstance(base, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge(result.get(key), value)
-    return result
-
-
-def promptly(_name: str, _template: JSON, _index: int) -> float | None:
-    return 1.0
-
-
-class Sim:
+class Sim(Routes):
     """One namespace with one Canary named `web`."""
 
     def __init__(self, delay: Callable[[str, JSON, int], float | None] = promptly) -> None:
-        self.now = START
-        self.delay = delay
-        self.objects: dict[tuple[str, str], JSON] = {}
-        self.pods: dict[str, list[Pod]] = {}
+        super().__init__(delay)
         self.notes: dict[str, Note] = {}
         self.actions: list[tuple[str, str, str]] = []
         """What the controller wrote: verb, resource, name."""
         self.history: list[tuple[float, str, int]] = []
         """(seconds since the start, phase, iterations), whenever one of the last two changed."""
+        self.weights: list[tuple[float, int]] = []
+        """(seconds since the start, canaryWeight), whenever it changed."""
+        self.samples: list[Sample] = []
         self.rows: list[str] = []
+        self.cuts: list[float] = []
+        """Moments at which a story begins a new part, in seconds since the start."""
         self.kill_after: int | None = None
+        """The controller is killed after this many further writes (events count as writes)."""
+        self.kill_always = False
+        self.decide: Callable[[World, JSON, float], Decision] = decide
+        """Tests of tests put a worse one here."""
         self.before_write: Callable[[Write], None] | None = None
         self.before_status: Callable[[JSON], None] | None = None
-        self.replica_sets: list[JSON] = []
-        self.prunes_fence = False
-        """The installed CRD has no place for the fence, whether the controller knows or not."""
         self.knows_pruning = False
         self.looks: list[str] = []
-        self._version = 0
+        self.script: dict[str, Answer | None] = {}
+        """What hooks and metrics answer, by name (None: nothing); the others are obliging."""
+        self.outside = Outside()
+        self.outside.hooks = scripted(self.script)
+        self.alerts: list[tuple[float, Alert]] = []
+        """(seconds since the start, alert) of every new event that has one."""
+        self.absent: dict[str, str] = {}
+        """Kinds that cannot be watched, with the reason."""
+        self.restarts = 0
         self._requeue: float | None = None
+        self._held: tuple[float, int] | None = None
+        """Until when no pass is made after a refusal, unless something moves beyond that version."""
+        self._failures = 0
 
     # -- objects -----------------------------------------------------------------------------------------------------
-
-    @property
-    def t(self) -> float:
-        return round(self.now - START, 3)
-
-    def get(self, resource: str, name: str) -> JSON | None:
-        return self.objects.get((resource, name))
 
     def deployment(self, name: str) -> JSON:
         return self.objects["deployments", name]
 
     @property
+    def plural(self) -> str:
+        """The plural of the target's kind."""
+        reference = self.canary["spec"]["targetRef"]
+        group = str(reference.get("apiVersion") or "").rpartition("/")[0]
+        return _PLURALS.get((group, reference["kind"]), "deployments")
+
+    @property
     def target(self) -> JSON:
-        return self.deployment("web")
+        return self.objects[self.plural if self.has_canary else "deployments", "web"]
 
     @property
     def primary(self) -> JSON:
-        return self.deployment("web-primary")
+        return self.objects[self.plural if self.has_canary else "deployments", "web-primary"]
 
     @property
     def canary(self) -> JSON:
         return self.objects["canaries", "web"]
+
+    @property
+    def has_canary(self) -> bool:
+        return ("canaries", "web") in self.objects
 
     @property
     def status(self) -> JSON:
@@ -115,77 +170,37 @@ class Sim:
 
     @property
     def phase(self) -> str:
-        return str(self.status.get("phase") or "")
+        return str(self.status.get("phase") or "") if self.has_canary else "gone"
+
+    @property
+    def hooks(self) -> Callable[[Call], Answer | None]:
+        """Who answers calls."""
+        return self.outside.hooks
+
+    @hooks.setter
+    def hooks(self, hooks: Callable[[Call], Answer | None]) -> None:
+        self.outside.hooks = hooks
+
+    @property
+    def calls(self) -> list[tuple[float, str]]:
+        """(seconds since the start, name of hook or metric) of every call made."""
+        return [(round(time - START, 3), call.name) for time, call in self.outside.calls]
 
     def condition(self, kind: str) -> JSON:
         return next((c for c in self.status.get("conditions", []) if c["type"] == kind), {})
 
-    def add(self, resource: str, obj: JSON, manager: str = "user") -> None:
-        """A user, or the controller, creates an object."""
-        obj = copy.deepcopy(obj)
-        key = (resource, obj["metadata"]["name"])
-        if key in self.objects:
-            raise Refused(key)
-        meta = obj["metadata"]
-        meta["uid"] = f"uid-{self._next()}"
-        meta["generation"] = 1
-        meta["creationTimestamp"] = self._second()
-        note_writer({}, obj, "spec", manager, self._second())
-        self._store(resource, obj)
-
-    def edit(self, resource: str, name: str, patch: JSON, manager: str = "user") -> None:
-        """A user, or the controller, changes an object with a merge patch."""
-        self._update(resource, merge(self.objects[resource, name], patch), manager)
-
-    def edit_status(self, patch: JSON, manager: str = "user") -> None:
-        """Somebody else writes the Canary's status."""
-        obj = merge(self.canary, {"status": patch})
-        note_writer(self.canary, obj, "status", manager, self._second())
-        self._store("canaries", obj)
-
-    def remove(self, resource: str, name: str) -> None:
-        del self.objects[resource, name]
-        self.pods.pop(name, None)
-
-    def _update(self, resource: str, obj: JSON, manager: str) -> None:
-        old = self.objects[resource, obj["metadata"]["name"]]
-        obj["metadata"]["managedFields"] = copy.deepcopy(old["metadata"]["managedFields"])
-        if obj.get("spec") != old.get("spec"):
-            obj["metadata"]["generation"] = old["metadata"]["generation"] + 1
-            note_writer(old, obj, "spec", manager, self._second())
-        self._store(resource, obj)
-
-    def _second(self) -> str:
-        """Now, as the API server writes it: in whole seconds."""
-        return datetime.fromtimestamp(int(self.now), tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    def _store(self, resource: str, obj: JSON) -> None:
-        key = (resource, obj["metadata"]["name"])
-        old = copy.deepcopy(self.objects.get(key))
-        if old is not None:
-            obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-            if obj == old:
-                return
-        obj["metadata"]["resourceVersion"] = str(self._next())
-        if resource == "canaries" and self.prunes_fence:
-            obj.get("status", {}).pop(FENCE_FIELD, None)
-        self.objects[key] = json.loads(json.dumps(obj))
-
-    def _next(self) -> int:
-        self._version += 1
-        return self._version
-
     # -- the controller ----------------------------------------------------------------------------------------------
 
     def controller_pass(self) -> Decision:
-        """Make one pass, as the shell does; raises Killed or Refused in the middle of it."""
-        canary, world = copy.deepcopy(self.canary), copy.deepcopy(self.world())
-        decision = decide(world, canary, self.now)
+        """Make one pass, as the shell does; raises Killed, Refused or Invalid in the middle of it."""
+        world = self.world()
+        canary = self.seen()["canaries"]["web"]
+        before = json.dumps([canary, _dump(world)])
+        decision = self.decide(world, canary, self.now)
         if decision.reads_revisions:
-            world = replace(world, revisions=copy.deepcopy(self.replica_sets))
-            decision = decide(world, canary, self.now)
-        now = replace(self.world(), revisions=world.revisions)
-        assert (canary, world) == (self.canary, now), "decide() changed its input"
+            world = replace(world, revisions=json.loads(json.dumps(self.replica_sets)))
+            decision = self.decide(world, canary, self.now)
+        assert before == json.dumps([canary, _dump(world)]), "decide() changed its input"
         self.rows.append(decision.row)
         if decision.looked:
             self.looks.append(decision.looked)
@@ -195,97 +210,80 @@ class Sim:
             decision = refreshed(decision, write, self._write(write))
             self._killed()
         for note in decision.notes:
-            if note.key not in self.notes:
-                self.notes[note.key] = note
-                self._killed()
+            self._note(note)
         if decision.status is not None:
             self._write_status(canary, decision.status)
             self._killed()
+        self.outside.ask(decision.calls, self.now)
         self._requeue = (
             None if decision.requeue_after is None else self.now + decision.requeue_after
         )
         return decision
 
     def world(self) -> World:
-        services = {name: obj for (res, name), obj in self.objects.items() if res == "services"}
-        target = self.canary["spec"]["targetRef"]["name"]
+        """What the controller sees at this moment."""
+        seen = self.seen()
+        spec = seen["canaries"]["web"]["spec"]
+        name = spec["targetRef"]["name"]
+        group = str(spec["targetRef"].get("apiVersion") or "").rpartition("/")[0]
+        plural = _PLURALS.get((group, spec["targetRef"]["kind"]), "deployments")
+        workloads = seen.get(plural, {})
         return World(
-            self.get("deployments", target),
-            self.get("deployments", f"{target}-primary"),
-            services,
+            workloads.get(name),
+            None if plural == "kservices" else workloads.get(f"{name}-primary"),
+            seen.get("services", {}),
+            objects=seen,
+            absent=dict(self.absent),
+            answers=dict(self.outside.answers),
+            rival=_rival(seen["canaries"]),
             prunes_fence=self.knows_pruning,
         )
 
+    def restart(self) -> None:
+        """The controller is killed between two passes: answers and calls under way are lost, everything is read again."""
+        self.outside.lose()
+        self.relist()
+        self._requeue = self._held = None
+        self._failures = 0
+        self.restarts += 1
+
     def _write(self, write: Write) -> JSON:
         self.actions.append((write.verb, write.resource, write.name))
-        if write.verb == "create":
-            self.add(write.resource, write.body, MANAGER)
-            return self.objects[write.resource, write.name]
-        held = self.objects[write.resource, write.name]
-        if held["metadata"]["resourceVersion"] != write.precondition:
-            raise Refused(write)
-        if write.verb == "patch":
-            self.edit(write.resource, write.name, write.body, MANAGER)
-        else:
-            self._update(write.resource, copy.deepcopy(write.body), MANAGER)
-        return self.objects[write.resource, write.name]
+        answer = self.carry_out(write)
+        self._sample()
+        return answer
 
     def _write_status(self, canary: JSON, patch: JSON) -> None:
         if self.before_status is not None:
             self.before_status(patch)
         self.actions.append(("status", "canaries", "web"))
-        if canary["metadata"]["resourceVersion"] != self.canary["metadata"]["resourceVersion"]:
-            raise Refused(patch)
-        self.edit_status(patch, MANAGER)
+        self.patch_status(canary, patch)
+        self.outside.forget()
         if patch.get(FENCE_FIELD):
             self.knows_pruning = self.prunes_fence
         seen = (self.phase, int(self.status.get("iterations") or 0))
         if not self.history or self.history[-1][1:] != seen:
             self.history.append((self.t, *seen))
+        weight = int(self.status.get("canaryWeight") or 0)
+        if not self.weights or self.weights[-1][1] != weight:
+            self.weights.append((self.t, weight))
+
+    def _note(self, note: Note) -> None:
+        if note.key in self.notes:
+            return
+        self.notes[note.key] = note
+        if note.alert is not None:
+            self.alerts.append((self.t, note.alert))
+        self._killed()
 
     def _killed(self) -> None:
+        if self.kill_always:
+            raise Killed
         if self.kill_after is not None:
             self.kill_after -= 1
             if self.kill_after == 0:
                 self.kill_after = None
                 raise Killed
-
-    # -- the Deployment controller and the pods ----------------------------------------------------------------------
-
-    def _roll(self, name: str) -> None:
-        obj = copy.deepcopy(self.deployment(name))
-        spec, meta = obj["spec"], obj["metadata"]
-        revision = json.dumps(spec["template"], sort_keys=True)
-        pods = self.pods.setdefault(name, [])
-        annotations = meta.setdefault("annotations", {})
-        if obj.get("seen") != revision:
-            obj["seen"] = revision
-            number = int(annotations.get(REVISION, 0)) + 1
-            annotations[REVISION] = str(number)
-            make_current(self.replica_sets, obj, revision, str(number), self._second())
-        desired = spec.get("replicas", 1)
-        new = [pod for pod in pods if pod.revision == revision][:desired]
-        for index in range(len(new), desired):
-            delay = self.delay(name, spec["template"], index)
-            new.append(Pod(revision, None if delay is None else self.now + delay))
-        ready = sum(self._is_ready(pod) for pod in new)
-        old = [pod for pod in pods if pod.revision != revision][: max(desired - ready, 0)]
-        self.pods[name] = new + old
-        serving = ready + sum(self._is_ready(pod) for pod in old)
-        obj["status"] = {
-            "observedGeneration": meta["generation"],
-            "replicas": len(new) + len(old),
-            "updatedReplicas": len(new),
-            "readyReplicas": serving,
-            "availableReplicas": serving,
-        }
-        self._store("deployments", obj)
-
-    def _is_ready(self, pod: Pod) -> bool:
-        return pod.ready_at is not None and pod.ready_at <= self.now
-
-    def ready_pods(self, name: str) -> int:
-        return sum(self._is_ready(pod) for pod in self.pods.get(name, []))
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -294,40 +292,93 @@ class Sim:
         for _ in range(200):
             if until and self.phase == until:
                 return
-            before = self._version, len(self.notes)
-            for resource, name in list(self.objects):
-                if resource == "deployments":
-                    self._roll(name)
-            if ("canaries", "web") in self.objects:
-                try:
-                    self.controller_pass()
-                except (Killed, Refused):
-                    continue
-            if (self._version, len(self.notes)) == before:
+            before = self._moved()
+            self.play()
+            if self.has_canary and self._may_pass():
+                self._pass()
+            if self._moved() == before:
                 return
         msg = f"does not settle: {self.rows[-20:]}"
         raise AssertionError(msg)
 
+    def play(self) -> None:
+        """Let everybody but the controller act once."""
+        self.collect()
+        self.play_workloads()
+        self.play_routes()
+        self.outside.answer(self.now)
+        self._sample()
+
     def run(self, seconds: float = 1000.0, until: str = "") -> None:
-        """Let time pass until a phase is reached, or for that long."""
+        """Let time pass until a phase is reached (`gone`: the Canary is), or for that long."""
         end = self.now + seconds
         while True:
             self.settle(until)
             if until and self.phase == until:
                 return
-            times = [pod.ready_at for pods in self.pods.values() for pod in pods if pod.ready_at]
-            times = [time for time in times if time > self.now]
-            if self._requeue is not None:
-                times.append(max(self._requeue, self.now + 0.001))
-            following = min(times, default=end)
+            following = min(self._times(), default=end)
             if following >= end:
                 self.now = end
                 self.settle(until)
                 if until and self.phase != until:
-                    msg = f"{self.phase} instead of {until}: {self.history}"
+                    msg = f"{self.phase} instead of {until}: {self.history}; {self.rows[-5:]}"
                     raise AssertionError(msg)
                 return
             self.now = following
+
+    def _pass(self) -> None:
+        try:
+            self.controller_pass()
+        except Killed:
+            self.restart()
+        except Refused:
+            self._held = (self.now + AFTER_CONFLICT, self._version)
+        except Invalid as error:
+            text = f"The API server refuses a write: {error}"
+            self.notes.setdefault(f"invalid|{error}", Note("Warning", text, f"invalid|{error}"))
+            self._failures += 1
+            pause = min(AFTER_CONFLICT * 2 ** (self._failures - 1), LONGEST_RETRY)
+            self._held = (self.now + pause, self._version)
+        else:
+            self._failures = 0
+            self._held = None
+
+    def _may_pass(self) -> bool:
+        if self._held is None:
+            return True
+        until, version = self._held
+        return self.now >= until or self._version != version
+
+    def _moved(self) -> tuple[int, ...]:
+        known = len(self.outside.answers), len(self.outside.calls)
+        return (self._version, len(self.notes), self.restarts, *known)
+
+    def _times(self) -> list[float]:
+        times = [*self.pod_times(), *self.route_times(), *self.outside.times(self.now)]
+        if self._requeue is not None and self._held is None:
+            times.append(max(self._requeue, self.now + 0.001))
+        if self._held is not None:
+            times.append(max(self._held[0], self.now + 0.001))
+        return times
+
+    def _sample(self) -> None:
+        sample = Sample(self.t, self.ready_pods("web-primary"), self.serving())
+        if not self.samples or replace(self.samples[-1], t=self.t) != sample:
+            self.samples.append(sample)
+
+    # -- what was seen -----------------------------------------------------------------------------------------------
+
+    def lowest(self) -> list[tuple[int, int]]:
+        """Least ready pods (primary, getting traffic) in each part of the story, from when the apex first routes to somebody."""
+        begins = next((s.t for s in self.samples if s.serving), self.t)
+        edges = [begins, *self.cuts, self.t + 1]
+        result = []
+        for start, end in itertools.pairwise(edges):
+            before = [s for s in self.samples if s.t <= start][-1:]
+            part = [s for s in self.samples if start < s.t <= end]
+            found = [(s.primary, s.serving or 0) for s in (*before, *part)]
+            result.append((min(p for p, _ in found), min(s for _, s in found)))
+        return result
 
     def phases(self) -> list[str]:
         """The phases seen, each once per stay."""
@@ -341,47 +392,25 @@ class Sim:
         return [note.message for note in self.notes.values()]
 
 
-def deployment(name: str = "web", image: str = "app:1", replicas: int = 3, **spec: Any) -> JSON:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "n"},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {
-                "metadata": {"labels": {"app": "web"}},
-                "spec": {"containers": [{"name": "c", "image": image, "resources": {}}]},
-            },
-            **spec,
-        },
-    }
+def _dump(world: World) -> list[Any]:
+    """Everything in a World that a pass could change by mistake."""
+    return [world.target, world.primary, world.objects, world.absent]
 
 
-def canary(**spec: Any) -> JSON:
-    return {
-        "apiVersion": "flagger.app/v1beta1",
-        "kind": "Canary",
-        "metadata": {"name": "web", "namespace": "n"},
-        "spec": {
-            "provider": "kubernetes",
-            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-            "progressDeadlineSeconds": 20,
-            "service": {"port": 80},
-            "analysis": {"interval": "2s", "threshold": 2, "iterations": 2},
-            **spec,
-        },
-    }
+def _rival(canaries: dict[str, JSON]) -> str:
+    """The oldest other Canary with the same target that is older than `web`."""
+    own = canaries["web"]
+    older = [
+        (_age(other), name)
+        for name, other in canaries.items()
+        if other["spec"].get("targetRef") == own["spec"].get("targetRef")
+        and _age(other) < _age(own)
+    ]
+    return min(older)[1] if older else ""
 
 
-def image(name: str) -> JSON:
-    """A merge patch that changes the image of a Deployment."""
-    containers = [{"name": "c", "image": name, "resources": {}}]
-    return {"spec": {"template": {"spec": {"containers": containers}}}}
-
-
-def image_of(obj: JSON) -> str:
-    return str(obj["spec"]["template"]["spec"]["containers"][0]["image"])
+def _age(obj: JSON) -> int:
+    return int(obj["metadata"]["uid"].rpartition("-")[2])
 
 
 def running(

@@ -1,4 +1,4 @@
-"""The controller killed between any two writes: whatever it was doing, it ends in the same place."""
+"""The controller killed between any two writes: whatever it was doing, it ends in the same place, and serves no less meanwhile."""
 
 from __future__ import annotations
 
@@ -7,92 +7,79 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.tests.controller_sim import (
-    Sim,
-    canary,
-    deployment,
-    image,
-    never_ready,
-)
+from harness.tests.controller_stories import STORIES, Story
+from harness.tests.controller_stories_routed import STORIES as ROUTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from harness.tests.controller_sim import Sim
+
 JSON = dict[str, Any]
+FEWEST = 8
+"""Least writes of a story; with fewer, killing would prove little."""
+_FLEETING = frozenset(
+    {
+        "creationTimestamp",
+        "generation",
+        "lastTrackedRevision",
+        "lastTransitionTime",
+        "lastUpdateTime",
+        "managedFields",
+        "observedGeneration",
+        "resourceVersion",
+    }
+)
+"""What counts writes or tells the time."""
 
 
-# -- killed between any two writes -------------------------------------------------------------------------------------------
-
-
-def _promote(sim: Sim) -> None:
-    sim.edit("deployments", "web", image("app:2"))
-    sim.run(until="Succeeded")
-
-
-def _restart_mid_run(sim: Sim) -> None:
-    sim.edit("deployments", "web", image("app:2"))
-    sim.run(until="Progressing")
-    sim.run(4)
-    sim.edit("deployments", "web", image("app:3"))
-    sim.run(until="Succeeded")
-
-
-def _roll_back(sim: Sim) -> None:
-    sim.delay = never_ready("web")
-    sim.edit("deployments", "web", image("app:2"))
-    sim.run(until="Failed")
-
-
-def _fail_promotion(sim: Sim) -> None:
-    sim.delay = never_ready("web-primary")
-    sim.edit("deployments", "web", image("app:2"))
-    sim.run(until="Failed")
-
-
-def _abort(sim: Sim) -> None:
-    sim.edit("deployments", "web", image("app:2"))
-    sim.run(until="Progressing")
-    sim.edit("deployments", "web", image("app:1"))
-    sim.run(until="Failed")
-
-
-def _story(act: Callable[[Sim], None], kill_after: int | None) -> Sim:
-    sim = Sim()
-    sim.kill_after = kill_after
-    sim.add("deployments", deployment())
-    sim.add("canaries", canary())
-    sim.run(until="Initialized")
-    act(sim)
-    sim.run(60)
-    return sim
-
-
-def _essence(sim: Sim) -> Any:
+def essence(sim: Sim) -> Any:
     """The objects without what counts writes or tells the time, and the events."""
-    objects = copy.deepcopy(sim.objects)
-    for obj in objects.values():
-        for key in ("resourceVersion", "generation", "uid", "managedFields", "ownerReferences"):
-            obj["metadata"].pop(key, None)
-        status = obj.get("status", {})
-        status.pop("observedGeneration", None)
-        status.pop("lastTransitionTime", None)
-        status.pop("lastTrackedRevision", None)
-        for condition in status.get("conditions", []):
-            condition.pop("lastTransitionTime")
-            condition.pop("lastUpdateTime")
     stories = [m for m in sim.messages() if not m.startswith("Waiting")]
-    return objects, sorted(stories)
+    return {"/".join(key): _lasting(obj) for key, obj in sim.objects.items()}, sorted(set(stories))
 
 
-@pytest.mark.parametrize("act", [_promote, _restart_mid_run, _roll_back, _fail_promotion, _abort])
-def test_killed_after_any_write_it_ends_in_the_same_place(act: Callable[[Sim], None]) -> None:
-    undisturbed = _story(act, None)
+def _lasting(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _lasting(item) for key, item in value.items() if key not in _FLEETING}
+    if isinstance(value, list):
+        return [_lasting(item) for item in value]
+    return copy.copy(value)
+
+
+def compare(sim: Sim, undisturbed: Sim, what: str) -> None:
+    """Both ended in the same place, and neither primary nor traffic ever had fewer ready pods."""
+    assert essence(sim) == essence(undisturbed), what
+    assert [a for a in sim.actions if a[0] == "replace"] == [
+        a for a in undisturbed.actions if a[0] == "replace"
+    ], f"{what}: an object was replaced twice"
+    for found, allowed in zip(sim.lowest(), undisturbed.lowest(), strict=True):
+        assert found >= allowed, what
+        assert found[1] >= allowed[1], what
+
+
+@pytest.mark.parametrize("story", [*STORIES, *ROUTED], ids=lambda story: story.name)
+def test_killed_after_any_write_it_ends_in_the_same_place(
+    story: Story, record_property: Callable[[str, object], None]
+) -> None:
+    undisturbed = story.tell(story.begin())
+    assert story.end(undisturbed), "the undisturbed story does not end as it says"
     writes = len(undisturbed.actions) + len(undisturbed.notes)
-    assert writes > 12
+    assert writes > FEWEST
     for number in range(1, writes + 1):
-        sim = _story(act, number)
+        sim = story.begin()
+        sim.kill_after = number
+        story.tell(sim)
         assert sim.kill_after is None, "this write never came"
-        assert _essence(sim) == _essence(undisturbed), f"killed after write {number}"
-        assert [a for a in sim.actions if a[0] == "replace"] == [
-            a for a in undisturbed.actions if a[0] == "replace"
-        ], "the primary was rolled twice"
+        compare(sim, undisturbed, f"killed after write {number}")
+    record_property("crash points", f"{story.name} {writes}")
+
+
+@pytest.mark.parametrize("story", [*STORIES, *ROUTED], ids=lambda story: story.name)
+def test_killed_after_every_write_it_ends_in_the_same_place(story: Story) -> None:
+    undisturbed = story.tell(story.begin())
+    sim = story.begin()
+    sim.kill_always = True
+    story.tell(sim)
+    assert sim.restarts > FEWEST
+    compare(sim, undisturbed, "killed after every write")

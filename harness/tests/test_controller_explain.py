@@ -247,7 +247,7 @@ def test_a_canary_that_is_new_is_not_compared() -> None:
 
 @pytest.mark.parametrize(
     ("spec", "reason"),
-    [({"suspend": True}, "suspended"), ({"provider": "istio"}, "unsupported")],
+    [({"suspend": True}, "suspended"), ({"provider": "nginx"}, "unsupported")],
 )
 def test_a_canary_that_is_left_alone(spec: JSON, reason: str) -> None:
     sim = running()
@@ -255,7 +255,7 @@ def test_a_canary_that_is_left_alone(spec: JSON, reason: str) -> None:
     found = look(sim)
     assert not found.compared
     assert found.because.startswith(NOT_COMPARED[reason])
-    assert reason != "unsupported" or "'istio' is not implemented" in found.because
+    assert reason != "unsupported" or "'nginx' is not implemented" in found.because
 
 
 def test_a_missing_target_is_said() -> None:

@@ -45,7 +45,7 @@ def test_a_settled_canary_is_taken_over_with_one_tracking_write(phase: str, *, l
     assert is_ours(sim.status)
     assert sim.primary["spec"]["template"] == primary
     # Phase, counters, times, conditions and what we do not know stay.
-    tracked = ("lastAppliedSpec", "lastPromotedSpec", "lastTrackedRevision")
+    tracked = ("lastAppliedSpec", "lastPromotedSpec", "lastTrackedRevision", "trackedConfigs")
     assert {k: v for k, v in sim.status.items() if k not in tracked} == {
         k: v for k, v in before.items() if k not in tracked
     }

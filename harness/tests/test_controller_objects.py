@@ -293,8 +293,10 @@ def test_a_users_own_service_is_taken_over_in_ports_and_selector_only() -> None:
     (write,) = service(existing)
     assert (write.verb, write.precondition) == ("patch", "1")
     port = {"name": "http", "protocol": "TCP", "port": 80, "targetPort": 80, "nodePort": 30001}
+    original = '{"app":"web","extra":"e"}'
     assert write.body == {
-        "spec": {"ports": [port], "selector": {"app": "web-primary", "extra": None}}
+        "metadata": {"annotations": {"rollout-drill/original-selector": original}},
+        "spec": {"ports": [port], "selector": {"app": "web-primary", "extra": None}},
     }
 
 

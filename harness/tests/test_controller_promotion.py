@@ -288,10 +288,15 @@ def test_a_suspended_canary_is_left_alone_and_says_so_once() -> None:
     sim.edit("deployments", "web", image("app:2"))
     sim.edit("services", "web", {"spec": {"selector": {"app": "web"}}})
     sim.run(100)
-    assert len(sim.actions) == before
+    # Nothing but the notice that a change waits.
+    assert sim.actions[before:] == [("status", "canaries", "web")]
+    assert sim.condition("ChangePending")["status"] == "True"
     assert sim.phase == "Initialized"
-    assert len([m for m in sim.messages() if "Suspended" in m]) == 1
+    assert len([m for m in sim.messages() if m.startswith("Suspended:")]) == 1
+    assert len([m for m in sim.messages() if "change pending" in m]) == 1
     sim.edit("canaries", "web", {"spec": {"suspend": False}})
+    sim.controller_pass()
+    assert not sim.condition("ChangePending")
     sim.controller_pass()
     assert sim.objects["services", "web"]["spec"]["selector"] == {"app": "web-primary"}
     sim.run(until="Succeeded")

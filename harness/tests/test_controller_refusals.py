@@ -26,17 +26,13 @@ def refused(spec: JSON, target: JSON | None = None) -> Sim:
 @pytest.mark.parametrize(
     ("spec", "reason", "words"),
     [
-        ({"provider": None}, "Unsupported", "unset, which means istio"),
-        ({"provider": "nginx"}, "Unsupported", "allowed: kubernetes"),
-        ({"targetRef": TARGET | {"kind": "DaemonSet"}}, "Unsupported", "allowed: Deployment"),
-        ({"autoscalerRef": {"name": "a"}}, "Unsupported", "spec.autoscalerRef"),
-        ({"revertOnDeletion": True}, "Unsupported", "spec.revertOnDeletion"),
-        ({"analysis": ANALYSIS | {"metrics": [{"name": "m"}]}}, "Unsupported", "analysis.metrics"),
-        (
-            {"analysis": ANALYSIS | {"webhooks": [{"name": "w"}], "alerts": [{"name": "a"}]}},
-            "Unsupported",
-            "spec.analysis.webhooks, spec.analysis.alerts are",
-        ),
+        ({"provider": "nginx"}, "Unsupported", "allowed: "),
+        ({"targetRef": TARGET | {"kind": "StatefulSet"}}, "Unsupported", "allowed: "),
+        ({"autoscalerRef": {"name": "a"}}, "Invalid", "spec.autoscalerRef"),
+        ({"analysis": ANALYSIS | {"metrics": [{"name": "m"}]}}, "Invalid", "analysis.metrics[0]"),
+        ({"analysis": ANALYSIS | {"webhooks": [{"name": "w"}]}}, "Invalid", "url is missing"),
+        ({"provider": "knative"}, "Invalid", "do not go together"),
+        ({"provider": "istio", "analysis": {"interval": "1s"}}, "Invalid", "no steps"),
         ({"analysis": ANALYSIS | COOKIE}, "Invalid", "they must differ"),
         ({"service": {}}, "Invalid", "spec.service.port"),
         ({"service": {"port": 80, "name": "1web"}}, "Invalid", "not valid"),
@@ -58,26 +54,26 @@ def test_what_is_not_handled_gets_a_condition_and_one_event(
 
 
 def test_a_refused_canary_is_taken_up_once_it_is_mended() -> None:
-    sim = refused({"provider": None})
+    sim = refused({"provider": "nginx"})
     sim.edit("canaries", "web", {"spec": {"provider": "kubernetes"}})
     sim.run(until="Initialized")
     assert not sim.condition("Accepted")
 
 
 def test_a_changed_reason_is_said_again() -> None:
-    sim = refused({"provider": None, "autoscalerRef": {"name": "a"}})
+    sim = refused({"provider": "nginx", "autoscalerRef": {"name": "a"}})
     sim.edit("canaries", "web", {"spec": {"provider": "kubernetes"}})
     sim.run(10)
     assert "autoscalerRef" in sim.condition("Accepted")["message"]
     assert len(sim.messages()) == 2
 
 
-def test_a_gate_added_during_a_run_stops_it_where_it_is() -> None:
+def test_an_entry_that_cannot_work_added_during_a_run_stops_it_where_it_is() -> None:
     sim = running()
     sim.edit("deployments", "web", image("app:2"))
     sim.run(until="Progressing")
     before = len(sim.actions)
-    gate = {"webhooks": [{"name": "gate", "url": "http://127.0.0.1/"}]}
+    gate = {"webhooks": [{"name": "gate", "url": "nowhere"}]}
     sim.edit("canaries", "web", {"spec": {"analysis": gate}})
     sim.run(100)
     assert sim.phase == "Progressing"

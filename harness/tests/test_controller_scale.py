@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from harness.controller.options import Options
 from harness.controller.shell import log as logs
 from harness.controller.shell.cache import CANARIES, DEPLOYMENTS, SERVICES, Cache
 from harness.controller.shell.engine import Engine
 from harness.controller.shell.slim import slim
-from harness.controller.shell.worker import AT_ONCE
 from harness.kube.retry import Budget
 from harness.kube.testing import FakeCluster, run_virtual
 from harness.tests.controller_handover import LEGACY
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from harness.kube.transport import Request, Response
 
+AT_ONCE = Options("n").workers
 JSON = dict[str, Any]
 MANY = 120
 LATENCY = 0.01
@@ -101,7 +102,7 @@ class Crowd:
         client = self.cluster.client(Budget(total=1.0))
         client._transport = self.slow
         clock = asyncio.get_running_loop().time
-        engine = Engine(client, "n", logs.to(self.stream), lambda: START + clock())
+        engine = Engine(client, Options("n"), logs.to(self.stream), lambda: START + clock())
         task = asyncio.create_task(engine.run())
         try:
             yield
@@ -202,7 +203,8 @@ def test_an_event_and_a_pass_look_up_and_never_scan() -> None:
     cache.put(CANARIES, rollout)
     assert cache.world(rollout).target is not None
     assert cache.put(DEPLOYMENTS, merge(target, {"metadata": {"resourceVersion": "4"}})) == set()
-    assert cache.remove(CANARIES, rollout) == {"web1"}
+    # The one with the same target has been waiting for this.
+    assert cache.remove(CANARIES, rollout) == {"web1", "web2"}
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------------

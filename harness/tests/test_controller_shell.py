@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.controller.core.names import MANAGER
 from harness.controller.core.pruned import ANNOTATION
+from harness.controller.options import Options
 from harness.controller.shell import log as logs
 from harness.controller.shell.cache import CANARIES, DEPLOYMENTS, Cache
 from harness.controller.shell.engine import Engine
@@ -82,7 +83,7 @@ class Stage:
         loop = asyncio.get_running_loop()
         client = self.cluster.client(Budget(total=1.0))
         log = logs.to(self.stream)
-        engine = Engine(client, "n", log, lambda: START + loop.time())
+        engine = Engine(client, Options("n"), log, lambda: START + loop.time())
         tasks = [asyncio.create_task(engine.run()), asyncio.create_task(self._roll())]
         try:
             yield
@@ -280,6 +281,7 @@ def test_one_canary_that_cannot_be_read_does_not_stop_the_others() -> None:
         stage = Stage()
         async with stage.controller():
             broken = merge(canary(), {"metadata": {"name": "broken"}})
+            broken["spec"]["targetRef"]["name"] = "other"
             broken["spec"]["analysis"]["iterations"] = "many"
             stage.cluster.add(broken)
             stage.apply()

@@ -56,8 +56,10 @@ def test_a_hand_over_is_one_status_write_with_the_tracking_fields_alone() -> Non
 
     stage = run_virtual(story())
     (write,) = status_writes(stage)
-    assert set(write) == {"lastAppliedSpec", "lastPromotedSpec", "lastTrackedRevision"}
-    assert stage.status["trackedConfigs"] == {"configmap/web": "241889ca0604e333"}
+    tracked = {"lastAppliedSpec", "lastPromotedSpec", "lastTrackedRevision", "trackedConfigs"}
+    assert set(write) == tracked
+    # The template refers to no ConfigMap any more.
+    assert stage.status["trackedConfigs"] == {}
     assert stage.phase == "Initialized"
     assert stage.status["lastAppliedSpec"].startswith("v2:")
 

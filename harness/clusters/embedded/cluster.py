@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.clusters.addons import chosen
 from harness.clusters.base import (
     AUDIT,
     KUBERNETES_UPGRADE,
@@ -37,7 +38,7 @@ from harness.model.timeline import ClusterFacts
 from harness.programs.threads import to_the_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from harness.clusters.base import Change
@@ -71,6 +72,15 @@ class EmbeddedCluster(Cluster):
         """Return what etcd remembers of the changes behind `after`, up to `until` (see `Cluster.missed`)."""
         port = self.record.ports["etcdPort"]
         return await history.missed(port, resource, namespace, after, until)
+
+    async def with_addons(self, names: Sequence[str], progress: Progress) -> EmbeddedCluster:
+        """Play what is simulated of add-ons (see `Cluster.with_addons` and `harness.clusters.embedded.addons`)."""
+        from harness.clusters.embedded.addons import play
+
+        cancelled = threading.Event()
+        return await to_the_end(
+            asyncio.to_thread(play, self, names, progress, cancelled), cancelled
+        )
 
     async def upgrade(self, version: str, *, binaries: str, progress: Progress) -> EmbeddedCluster:
         """Replace the control plane (see `Cluster.upgrade` and `harness.clusters.embedded.upgrade`)."""
@@ -282,6 +292,7 @@ def opened(record: Record, *, exclusive: bool) -> EmbeddedCluster:
         seed=record.seed,
         exclusive=exclusive,
         capabilities=capabilities(record.kubernetes, simulated=True, more=_more(record)),
+        addons=tuple(one.says for one in chosen(record.addons)),
     )
     return EmbeddedCluster(
         f"embedded:{record.name}", facts, record.kubeconfig, record.name, record=record
@@ -289,7 +300,9 @@ def opened(record: Record, *, exclusive: bool) -> EmbeddedCluster:
 
 
 def _more(record: Record) -> tuple[str, ...]:
-    return (KUBERNETES_UPGRADE, AUDIT) if record.audited else (KUBERNETES_UPGRADE,)
+    audit = (AUDIT,) if record.audited else ()
+    added = (feature for one in chosen(record.addons) for feature in (one.name, *one.gives))
+    return (KUBERNETES_UPGRADE, *audit, *added)
 
 
 def _create(

@@ -52,6 +52,8 @@ class Record:
     """Whether its Kubernetes is the one that a cluster has unless another is asked for."""
     audited: bool = False
     """Whether its API server writes `audit_log`; clusters that an earlier version made do not."""
+    addons: list[str] = field(default_factory=list)
+    """Names of the add-ons that it has, whose stages are played."""
     created: float = field(default_factory=time.time)
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Tells it from a later cluster of the same name."""

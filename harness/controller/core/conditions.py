@@ -2,8 +2,13 @@
 
 Promoted: the compatible one, on which clients wait. Its `lastUpdateTime` is when the phase was entered; the progress
 deadline counts from it (P11).
-CanaryReady: exists during a run only. Since when the target is ready, or that it is not.
+CanaryReady: exists during a run only. Since when the target is ready, or that it is not; reason Analysing once traffic was shifted.
 Accepted: exists only while it is False: why the Canary is left alone (G1, A6).
+Held: exists only while a gate is closed, or a route is not accepted; the reason says which.
+Mirroring: exists only while the canary gets a copy of the traffic.
+PostRollout: how the post-rollout hooks went; Unknown while they are still to be called. Only where there are any.
+ChangePending: exists only while the Canary is suspended and its target has changed.
+Warned: exists only while something about the Canary cannot work as it is; the message says what.
 """
 
 from __future__ import annotations
@@ -18,7 +23,13 @@ if TYPE_CHECKING:
 PROMOTED: Final = "Promoted"
 CANARY_READY: Final = "CanaryReady"
 ACCEPTED: Final = "Accepted"
+HELD: Final = "Held"
+MIRRORING: Final = "Mirroring"
+POST_ROLLOUT: Final = "PostRollout"
+CHANGE_PENDING: Final = "ChangePending"
+WARNED: Final = "Warned"
 LOST: Final = "ReadinessLost"
+ANALYSING: Final = "Analysing"
 
 State = Literal["True", "False", "Unknown"]
 

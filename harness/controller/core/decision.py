@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from harness.controller.core.calls import Answer, Call
 
 JSON = dict[str, Any]
 """A raw object as the API server serves it. Never a typed model: unknown fields must survive (O1, O2, D7)."""
 
-Plural = Literal["canaries", "deployments", "services"]
+Plural = Literal[
+    "canaries",
+    "deployments",
+    "daemonsets",
+    "services",
+    "configmaps",
+    "secrets",
+    "horizontalpodautoscalers",
+    "scaledobjects",
+    "httproutes",
+    "virtualservices",
+    "destinationrules",
+    "kservices",
+    "krevisions",
+]
+"""The kinds that a pass may read. `kservices` and `krevisions` are Knative's services and revisions."""
+Objects = Mapping[str, Mapping[str, JSON]]
+"""Objects by plural and name."""
 Severity = Literal["Normal", "Warning"]
 
 
@@ -20,11 +40,21 @@ class World:
     """What was read, besides the Canary itself: everything of one namespace that concerns it."""
 
     target: JSON | None = None
-    """The Deployment that `spec.targetRef` names."""
+    """The object that `spec.targetRef` names."""
     primary: JSON | None = None
-    """The Deployment of the same name with `-primary`."""
+    """The object of the same kind and name with `-primary`; None for a Knative Service, which has none."""
     services: Mapping[str, JSON] = field(default_factory=dict)
     """Services by name; those of other names are ignored."""
+    objects: Objects = field(default_factory=dict)
+    """Whatever else concerns the Canary: configs, scalers, routes, revisions."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Kinds that this Canary needs and that cannot be watched, with the reason (no CRD, no permission)."""
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    """Answers to calls of earlier passes, by key, since the last status write."""
+    unmeasurable: str = ""
+    """Why a metric of this Canary can never be measured here: its template names a source that is not implemented."""
+    rival: str = ""
+    """An older Canary with the same target."""
     revisions: Sequence[JSON] | None = None
     """The target's ReplicaSets, others too; None while they were not read, which only some passes need."""
     prunes_fence: bool = False
@@ -38,15 +68,25 @@ class Write:
     """One write to an object, idempotent: done twice it changes nothing, done on a stale read it is refused.
 
     create: `body` is the object; refused when the name exists.
-    patch: `body` is a JSON merge patch. replace: `body` is the whole object.
+    patch: `body` is a JSON merge patch. replace: `body` is the whole object. delete: `body` is empty; gone already is success.
     """
 
-    verb: Literal["create", "patch", "replace"]
+    verb: Literal["create", "patch", "replace", "delete"]
     resource: Plural
     name: str
     body: JSON
     precondition: str = ""
     """The resourceVersion that `body` was computed from; empty for create."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What goes to the people who want to be told (spec canary-api 7)."""
+
+    severity: Literal["info", "warn", "error"]
+    message: str
+    facts: bool = False
+    """Whether target, threshold, deadline and routing are listed with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +97,15 @@ class Note:
     message: str
     key: str
     """Names the occasion: the same fact, seen again by a later pass or after a crash, has the same key."""
+    alert: Alert | None = None
+    """Sent once, when the event is new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
     """What the answer to a write of ours must hold for its fence to be recorded (spec change-detection B6)."""
 
+    resource: Plural
     name: str
     """The target."""
     hash: str
@@ -89,6 +132,8 @@ class Decision:
     """When set, the status gets the fence of what the write to the target returned."""
     tracking: bool = False
     """Nothing but tracking is written: a refusal is a warning, and the rollout goes on (spec change-detection B5)."""
+    calls: tuple[Call, ...] = ()
+    """Questions to be answered before the next pass; nothing else is decided meanwhile but `writes` and `notes`."""
     reads_revisions: bool = False
     """Nothing was decided yet: read the target's ReplicaSets and decide again."""
     looked: str = ""

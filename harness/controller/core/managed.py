@@ -23,6 +23,8 @@ TEMPLATE: Final[Field] = ("f:spec", "f:template")
 MOVED: Final[Field] = ("f:status", "f:lastTransitionTime")
 """What every regular status write of any controller sets, and nobody else."""
 _ASKED: Final = (REPLICAS, TEMPLATE, MOVED)
+_CONTENT: Final = ("f:data", "f:binaryData", "f:immutable")
+"""What a ConfigMap or Secret holds. The keys inside are not kept."""
 _KEPT: Final = ("manager", "operation", "subresource", "time")
 
 
@@ -42,6 +44,13 @@ def written(obj: JSON, field: Field) -> float | None:
     return max((time for time in times if time is not None), default=None)
 
 
+def content_written(obj: JSON) -> float | None:
+    """Return when a writer of a ConfigMap's or Secret's content last wrote; None when the object does not say."""
+    entries: list[JSON] = obj["metadata"].get("managedFields") or []
+    times = [seconds(entry.get("time")) for entry in entries if _content(entry)]
+    return max((time for time in times if time is not None), default=None)
+
+
 def reduced(obj: JSON) -> list[JSON]:
     """Return the managedFields of an object with nothing but the fields that are asked about here.
 
@@ -50,7 +59,7 @@ def reduced(obj: JSON) -> list[JSON]:
     entries: list[JSON] = obj["metadata"].get("managedFields") or []
     kept = []
     for entry in entries:
-        fields: JSON = {}
+        fields: JSON = {part: {} for part in _content(entry)}
         for outer, inner in _ASKED:
             if _holds(entry, (outer, inner)):
                 fields.setdefault(outer, {})[inner] = {}
@@ -61,6 +70,11 @@ def reduced(obj: JSON) -> list[JSON]:
 
 def _holding(obj: JSON, field: Field) -> Iterator[JSON]:
     return (entry for entry in obj["metadata"].get("managedFields") or [] if _holds(entry, field))
+
+
+def _content(entry: JSON) -> list[str]:
+    fields: JSON = entry.get("fieldsV1") or {}
+    return [part for part in _CONTENT if part in fields]
 
 
 def _holds(entry: JSON, field: Field) -> bool:

@@ -33,7 +33,7 @@ class Names:
     canary: str
     target: str
     apex: str
-    """`spec.service.name`, or the target's name; the Service that users call."""
+    """`spec.service.name`, or the target's name; the Service that users call. Always the target's where the target is a Service."""
     label: str = ""
     """Key of the selector label; empty while the target is unknown or has none."""
     value: str = ""
@@ -69,7 +69,11 @@ def names_of(canary: JSON, target: JSON | None) -> Names:
     """Return the names of a Canary; without a target the selector label is unknown."""
     meta = canary["metadata"]
     name = target_name(canary)
-    service = ((canary.get("spec") or {}).get("service") or {}).get("name") or name
+    spec = canary.get("spec") or {}
+    service = (spec.get("service") or {}).get("name") or name
+    if (spec.get("targetRef") or {}).get("kind") == "Service":
+        # The target is what users call, be it a core Service or Knative's; a second name would be nobody's (spec objects 9).
+        service = name
     label, value = selector_label(target) if target else ("", "")
     return Names(meta["namespace"], meta["name"], name, str(service), label, value)
 

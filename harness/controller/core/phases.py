@@ -9,6 +9,7 @@ Differences to Flagger that show here, each on purpose:
 - skipAnalysis goes through Promoting and Finalising like every promotion, so it waits for the primary (P8).
 - The last iteration promotes at once; there are no extra ticks.
 - A bootstrap that fails touches neither the target nor the apex, and a new template retries it (P1).
+- A threshold that is reached rolls back at once, also while a gate is closed (case C15).
 """
 
 from __future__ import annotations
@@ -17,11 +18,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from harness.controller.core import actions, pruned, tracking, upkeep
 from harness.controller.core import conditions as cond
+from harness.controller.core import lifecycle, pruned, tracking, upkeep
+from harness.controller.core.actions import (
+    base,
+    bootstrap,
+    deletion,
+    failure,
+    general,
+    promotion,
+    run,
+)
 from harness.controller.core.change import Row
-from harness.controller.core.readiness import wanted
 from harness.controller.core.scene import Scene
+from harness.controller.core.strategies.traffic import kept_canary
 
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON, Decision, World
@@ -37,15 +47,17 @@ class Rule:
     phases: frozenset[str] | None
     """None: any phase."""
     when: Guard
-    do: actions.Action
+    do: base.Action
 
 
 ANY: Final = None
 NEW: Final = frozenset({""})
 BOOT: Final = frozenset({"Initializing", "Failed"})
 FAILED: Final = frozenset({"Failed"})
+ENDED: Final = frozenset({"Succeeded", "Failed"})
 IDLE: Final = frozenset({"Initialized", "Succeeded", "Failed"})
 WAITING: Final = frozenset({"Waiting"})
+BEFORE: Final = IDLE | WAITING
 RUN: Final = frozenset({"Progressing", "WaitingPromotion"})
 PROMOTING: Final = frozenset({"Promoting"})
 FINALISING: Final = frozenset({"Finalising"})
@@ -62,6 +74,11 @@ def booting(guard: Guard) -> Guard:
     return lambda s: not s.initialised and guard(s)
 
 
+def going(guard: Guard) -> Guard:
+    """Add: and the Canary is being deleted."""
+    return lambda s: lifecycle.deleting(s.canary) and guard(s)
+
+
 def _late(s: Scene) -> bool:
     return s.deadline_in <= 0
 
@@ -72,12 +89,16 @@ def _promoted(s: Scene) -> bool:
 
 def _lost(s: Scene) -> bool:
     """The status names a revision that the primary did not get and the target does not hold: hashes drifted, or others wrote."""
-    return not s.primary_carries_applied and s.snapshot.hash != s.tracking.applied
+    return not s.primary_carries_applied and s.pair.revision != s.applied_revision
 
 
-def _analysed(s: Scene) -> bool:
-    n = s.settings.iterations
-    return s.iterations >= n or (s.iterations + 1 == n and s.due_in <= 0)
+def _has(kind: str) -> Guard:
+    return lambda s: cond.find(s.status, kind) is not None
+
+
+def _warned_wrong(s: Scene) -> bool:
+    told = (cond.find(s.status, cond.WARNED) or {}).get("message") or ""
+    return bool(told != " ".join(s.warnings))
 
 
 def _unjudged(s: Scene) -> bool:
@@ -100,77 +121,146 @@ def _row(row: Row) -> Guard:
 
 
 def _idle_pods(s: Scene) -> bool:
-    kept = (cond.find(s.status, cond.PROMOTED) or {}).get("reason") == "PromotionFailed"
-    return wanted(s.target) > 0 and not kept
+    return s.workload.scales and not s.target_idle and not kept_canary(s.status)
+
+
+def _after(outcome: str) -> Guard:
+    def guard(s: Scene) -> bool:
+        told = cond.find(s.status, cond.POST_ROLLOUT) or {}
+        return told.get("status") == "Unknown" and (outcome == "asking") == (
+            s.after.outcome == "asking"
+        )
+
+    return guard
+
+
+def _gate(outcome: str) -> Guard:
+    """Return a guard on the hooks before a run; asked only when there is something to start."""
+    return lambda s: (s.new_revision or s.phase == "Waiting") and s.start_checkup.outcome == outcome
+
+
+def _step(outcome: str) -> Guard:
+    """Return a guard on the round of this step of the analysis."""
+    return lambda s: s.due and s.checkup.outcome == outcome
+
+
+def _stepped(guard: Guard) -> Guard:
+    """Add: and the round agreed to everything."""
+    passed = _step("passed")
+    return lambda s: passed(s) and guard(s)
+
+
+def _taken_back(s: Scene) -> bool:
+    """Nothing waits any more: the target holds what is promoted."""
+    back = s.snapshot.hash == s.tracking.applied == s.tracking.promoted
+    return back and not s.new_revision
 
 
 # fmt: off
 TABLE: Final[tuple[Rule, ...]] = (
+    # a Canary that goes
+    Rule("deleted",            ANY,        going(lambda s: not lifecycle.held(s.canary)),     base.rest),
+    Rule("nothing-to-revert",  ANY,        going(lambda s: s.world.target is None or s.refused is not None
+                                                           or not s.initialised),             deletion.nothing_to_revert),
+    Rule("terminating",        ANY,        going(lambda s: s.phase != "Terminating"),         deletion.announce),
+    Rule("restore-pods",       ANY,        going(lambda s: bool(lifecycle.pods_back(s))),     deletion.restore),
+    Rule("give-up",            ANY,        going(lambda s: not s.reverted.ready and _late(s)), deletion.give_up),
+    Rule("restore-wait",       ANY,        going(lambda s: not s.reverted.ready),             deletion.wait_for_target),
+    Rule("give-back",          ANY,        going(lambda s: bool(lifecycle.traffic_back(s))),  deletion.give_back),
+    Rule("release",            ANY,        going(always),                                     deletion.release),
+
     # what stands above every phase
-    Rule("deleted",            ANY,        lambda s: bool(s.canary["metadata"].get("deletionTimestamp")), actions.rest),
-    Rule("suspended",          ANY,        lambda s: s.settings.suspended,                    actions.suspended),
-    Rule("refused",            ANY,        lambda s: s.refused is not None,                   actions.refuse),
-    Rule("accepted",           ANY,        lambda s: cond.find(s.status, cond.ACCEPTED) is not None, actions.accept),
-    Rule("target-missing",     ANY,        lambda s: s.world.target is None,                  actions.target_missing),
-    Rule("foreign-primary",    ANY,        lambda s: bool(s.foreign_primary),                 actions.foreign_primary),
-    Rule("first-sight",        NEW,        always,                                            actions.announce),
+    Rule("suspended",          ANY,        lambda s: s.settings.suspended,                    general.suspended),
+    Rule("resumed",            ANY,        _has(cond.CHANGE_PENDING),                         general.resumed),
+    Rule("refused",            ANY,        lambda s: s.refused is not None,                   general.refuse),
+    Rule("accepted",           ANY,        _has(cond.ACCEPTED),                               general.accept),
+    Rule("finalizer",          ANY,        lambda s: lifecycle.held(s.canary) != s.settings.revert, general.keep_finalizer),
+    Rule("target-missing",     ANY,        lambda s: s.world.target is None,                  general.target_missing),
+    Rule("foreign-primary",    ANY,        lambda s: bool(s.foreign_primary),                 general.foreign_primary),
+    Rule("first-sight",        NEW,        always,                                            bootstrap.announce),
     Rule("degraded",           ANY,        _told_wrong,                                       tracking.tell_degraded),
     Rule("annotation-spent",   ANY,        _annotation_spent,                                 tracking.drop_annotation),
-    Rule("upkeep",             ANY,        lambda s: bool(upkeep.upkeep(s)),                  actions.mend),
+    Rule("warn",               ANY,        _warned_wrong,                                     general.warn),
+    Rule("hindered",           ANY,        lambda s: bool(upkeep.hindrance(s)),               general.hindered),
+    Rule("upkeep",             ANY,        lambda s: bool(upkeep.upkeep(s)),                  general.mend),
     Rule("comparison-failed",  IDLE,       lambda s: s.tracking.foreign and s.verdict.error,  tracking.comparison_failed),
-    Rule("primary-missing",    ANY,        lambda s: s.world.primary is None,                 actions.primary_missing),
+    Rule("primary-missing",    ANY,        lambda s: not s.primary_exists,                    general.primary_missing),
 
     # bootstrap: nothing live is touched before the primary is ready
     Rule("read-revisions",     BOOT,       booting(lambda s: s.primary_ready.ready and s.revisions_needed), tracking.read_revisions),
-    Rule("initialise",         BOOT,       booting(lambda s: s.primary_ready.ready),          actions.initialise),
-    Rule("repair-bootstrap",   FAILED,     booting(lambda s: s.primary_elsewhere),            actions.repair_bootstrap),
-    Rule("bootstrap-broken",   FAILED,     booting(always),                                   actions.wait_for_primary),
-    Rule("bootstrap-failed",   BOOT,       booting(_late),                                    actions.bootstrap_failed),
-    Rule("bootstrap-wait",     BOOT,       booting(always),                                   actions.wait_for_primary),
+    Rule("lead-to-primary",    BOOT,       booting(lambda s: s.primary_ready.ready and bool(upkeep.traffic(s))), bootstrap.lead_to_primary),
+    Rule("initialise",         BOOT,       booting(lambda s: s.primary_ready.ready and not s.route_waits), bootstrap.initialise),
+    Rule("repair-bootstrap",   FAILED,     booting(lambda s: s.primary_elsewhere),            bootstrap.repair),
+    Rule("bootstrap-broken",   FAILED,     booting(always),                                   bootstrap.wait_for_primary),
+    Rule("bootstrap-failed",   BOOT,       booting(_late),                                    bootstrap.failed),
+    Rule("bootstrap-route",    BOOT,       booting(lambda s: s.primary_ready.ready),          bootstrap.wait_for_route),
+    Rule("bootstrap-wait",     BOOT,       booting(always),                                   bootstrap.wait_for_primary),
 
-    # idle: is there a new revision?
+    # the end of the run before
+    Rule("post-rollout-ask",   ENDED,      _after("asking"),                                  general.ask_after),
+    Rule("post-rollout",       ENDED,      _after("answered"),                                general.told_after),
+
+    # idle, or waiting for a gate: is there a new revision?
     Rule("read-revisions",     IDLE,       lambda s: s.tracking.settled and _unjudged(s),     tracking.read_revisions),
     Rule("read-revisions",     IDLE,       lambda s: s.proof_needed,                          tracking.read_revisions),
-    Rule("hold-start",         IDLE,       lambda s: s.new_revision and s.nothing_to_run,     actions.hold_start),
-    Rule("start",              IDLE,       lambda s: s.new_revision,                          actions.start),
-    Rule("start-waiting",      WAITING,    always,                                            actions.start),
+    Rule("hold-start",         IDLE,       lambda s: s.new_revision and s.nothing_to_run,     run.hold_start),
+    Rule("withdrawn",          WAITING,    _taken_back,                                       run.withdrawn),
+    Rule("ask-start",          BEFORE,     _gate("asking"),                                   run.ask_start),
+    Rule("rejected",           BEFORE,     _gate("rollback"),                                 run.rejected),
+    Rule("hold-rollout",       BEFORE,     _gate("held"),                                     run.hold_rollout),
+    Rule("start",              IDLE,       lambda s: s.new_revision,                          run.start),
+    Rule("start-waiting",      WAITING,    always,                                            run.start),
     Rule("rebase",             IDLE,       _row(Row.REBASED),                                 tracking.rebase),
     Rule("adopt",              IDLE,       _row(Row.MIGRATION_ADOPTED),                       tracking.adopt),
     Rule("track",              IDLE,       lambda s: s.tracking_due,                          tracking.track),
+    Rule("track-configs",      IDLE,       lambda s: s.configs_due,                           tracking.track_configs),
     Rule("fence-returns",      IDLE,       lambda s: s.fence_returns,                         tracking.return_fence),
-    Rule("idle-pods",          IDLE,       _idle_pods,                                        actions.idle_pods),
-    Rule("idle",               IDLE,       always,                                            actions.rest),
+    Rule("idle-pods",          IDLE,       _idle_pods,                                        failure.idle_pods),
+    Rule("idle",               IDLE,       always,                                            base.rest),
 
     # a run
     Rule("read-revisions",     RUN,        lambda s: s.proof_needed,                          tracking.read_revisions),
-    Rule("restart",            RUN,        lambda s: s.new_revision,                          actions.restart),
-    Rule("abort",              RUN,        lambda s: s.verdict.rolled_back,                   actions.abort),
+    Rule("restart",            RUN,        lambda s: s.new_revision,                          run.restart),
+    Rule("abort",              RUN,        lambda s: s.verdict.rolled_back,                   failure.abort),
     Rule("track-run",          RUN,        lambda s: s.tracking_due and not s.fence_only,     tracking.track),
+    Rule("track-configs",      RUN,        lambda s: s.configs_due,                           tracking.track_configs),
     Rule("fence-returns",      RUN,        lambda s: s.fence_returns,                         tracking.return_fence),
-    Rule("scale-up-again",     RUN,        lambda s: wanted(s.target) == 0,                   actions.scale_up_again),
-    Rule("readiness-lost",     RUN,        lambda s: not s.target_ready.ready and s.ready_since is not None, actions.mark_lost),
-    Rule("not-ready-late",     RUN,        lambda s: not s.target_ready.ready and _late(s),   actions.roll_back_not_ready),
-    Rule("not-ready",          RUN,        lambda s: not s.target_ready.ready,                actions.wait_for_target),
-    Rule("failed-checks",      RUN,        lambda s: s.too_many_failed_checks,                actions.roll_back_failed_checks),
-    Rule("ready",              RUN,        lambda s: s.ready_since is None,                   actions.mark_ready),
-    Rule("skip-analysis",      RUN,        lambda s: s.settings.skip_analysis,                actions.promote),
-    Rule("analysed",           RUN,        _analysed,                                         actions.promote),
-    Rule("iteration",          RUN,        lambda s: s.due_in <= 0,                           actions.advance),
+    Rule("scale-up-again",     RUN,        lambda s: s.workload.scales and s.target_idle,     run.scale_up_again),
+    Rule("readiness-lost",     RUN,        lambda s: not s.target_ready.ready and s.ready_since is not None, run.mark_lost),
+    Rule("not-ready-late",     RUN,        lambda s: not s.target_ready.ready and _late(s),   failure.not_ready),
+    Rule("not-ready",          RUN,        lambda s: not s.target_ready.ready,                run.wait_for_target),
+    Rule("failed-checks",      RUN,        lambda s: s.too_many_failed_checks,                failure.failed_checks),
+    Rule("ready",              RUN,        lambda s: s.ready_since is None,                   run.mark_ready),
+    Rule("run-route",          RUN,        lambda s: bool(s.route_waits),                     run.wait_for_route),
+    Rule("skip-analysis",      RUN,        lambda s: s.settings.skip_analysis,                promotion.promote),
+    Rule("asking",             RUN,        _step("asking"),                                   base.ask),
+    Rule("rollback-hook",      RUN,        _step("rollback"),                                 failure.asked_for),
+    Rule("check-failed",       RUN,        _step("failed"),                                   run.check_failed),
+    Rule("held",               RUN,        _step("held"),                                     run.hold),
+    Rule("begin",              RUN,        _stepped(lambda s: not s.begun),                   run.begin),
+    Rule("shift-all",          RUN,        _stepped(lambda s: s.at_end and s.shifts_all and not s.shifted_all), run.shift_all),
+    Rule("weight",             RUN,        _stepped(lambda s: s.mirroring and s.settings.strategy == "weights"), run.increase),
+    Rule("analysed",           RUN,        _stepped(lambda s: s.at_end),                      promotion.promote),
+    Rule("weight",             RUN,        _stepped(lambda s: s.settings.strategy == "weights"), run.increase),
+    Rule("iteration",          RUN,        _stepped(always),                                  run.advance),
     Rule("track-run",          RUN,        lambda s: s.tracking_due,                          tracking.track),
-    Rule("between-iterations", RUN,        always,                                            actions.wait_for_interval),
+    Rule("between-iterations", RUN,        always,                                            run.wait_for_interval),
 
     # promotion: only the primary counts now
     Rule("read-revisions",     ENDING,     _unjudged,                                         tracking.read_revisions),
     Rule("adopt-promotion",    ENDING,     lambda s: s.tracking.foreign or _lost(s),          tracking.adopt_promotion),
-    Rule("promote-again",      PROMOTING,  lambda s: not s.primary_carries_applied and s.snapshot.hash == s.tracking.applied,
-                                                                                              actions.promote),
-    Rule("promoted",           PROMOTING,  _promoted,                                         actions.finalise),
-    Rule("succeed",            FINALISING, _promoted,                                         actions.succeed),
-    Rule("promotion-failed",   ENDING,     _late,                                             actions.promotion_failed),
-    Rule("promotion-wait",     ENDING,     always,                                            actions.wait_for_primary),
+    Rule("promote-again",      PROMOTING,  lambda s: not s.primary_carries_applied and s.pair.revision == s.applied_revision,
+                                                                                              promotion.promote),
+    Rule("step-back-wait",     PROMOTING,  lambda s: _promoted(s) and _steps_left(s) and s.due_in > 0, promotion.wait_to_step_back),
+    Rule("step-back",          PROMOTING,  lambda s: _promoted(s) and _steps_left(s),         promotion.step_back),
+    Rule("promoted",           PROMOTING,  _promoted,                                         promotion.finalise),
+    Rule("succeed",            FINALISING, lambda s: _promoted(s) and not s.route_waits,      promotion.succeed),
+    Rule("finalising-route",   FINALISING, _promoted,                                         promotion.wait_for_route),
+    Rule("promotion-failed",   ENDING,     _late,                                             promotion.failed),
+    Rule("promotion-wait",     ENDING,     always,                                            bootstrap.wait_for_primary),
 
     # phases of other controllers that this one never enters
-    Rule("unknown-phase",      ANY,        always,                                            actions.rest),
+    Rule("unknown-phase",      ANY,        always,                                            base.rest),
 )
 # fmt: on
 
@@ -178,19 +268,30 @@ TABLE: Final[tuple[Rule, ...]] = (
 # Why a pass did not ask whether there is a new revision; rows that are missing here are followed by another pass at once.
 SKIPPED: Final[Mapping[str, str]] = {
     "deleted": "deleting",
+    "restore-wait": "deleting",
     "suspended": "suspended",
     "refused": "unsupported",
     "target-missing": "target-missing",
     "foreign-primary": "foreign-primary",
+    "hindered": "hindered",
     "primary-missing": "primary-missing",
     "start-waiting": "waiting",
     "bootstrap-broken": "initializing",
     "bootstrap-failed": "initializing",
+    "bootstrap-route": "initializing",
     "bootstrap-wait": "initializing",
+    "step-back-wait": "promoting",
+    "finalising-route": "promoting",
     "promotion-failed": "promoting",
     "promotion-wait": "promoting",
     "unknown-phase": "unknown-phase",
 }
+
+
+def _steps_left(s: Scene) -> bool:
+    """Whether the traffic goes back to the primary step by step, and is not there yet."""
+    step = s.settings.promotion_step
+    return s.settings.strategy == "weights" and step > 0 and s.weight > step
 
 
 def decide(world: World, canary: JSON, now: float) -> Decision:
@@ -211,5 +312,5 @@ def decide(world: World, canary: JSON, now: float) -> Decision:
 
 
 def _looked(scene: Scene, rule: Rule) -> str:
-    asked = "verdict" in vars(scene)
+    asked = "verdict" in vars(scene) and rule.name not in ("suspended", "refused")
     return scene.verdict.row.value if asked else SKIPPED.get(rule.name, "")

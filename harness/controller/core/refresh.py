@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.controller.core.snapshots import REVISION, Fence, deployment_snapshot
+from harness.controller.core.snapshots import REVISION, Fence, snapshot
 
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON, Decision, Write
@@ -24,9 +24,9 @@ def refreshed(decision: Decision, write: Write, answer: JSON) -> Decision:
     so the annotation still belongs to it.
     """
     refresh = decision.refresh
-    if refresh is None or (write.resource, write.name) != ("deployments", refresh.name):
+    if refresh is None or (write.resource, write.name) != (refresh.resource, refresh.name):
         return decision
-    after = deployment_snapshot(answer)
+    after = snapshot(answer)
     if decision.status is None or after.hash != refresh.hash:
         return decision
     fence = _with_revision(after.fence, refresh.revision, answer)

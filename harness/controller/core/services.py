@@ -6,6 +6,7 @@ that differ and in no other (O2): ports and selector always, metadata and traffi
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final, Literal
 
 from harness.controller.core.decision import JSON, Write
@@ -14,6 +15,9 @@ from harness.controller.core.ownership import controller_of, owner_reference, wi
 
 Role = Literal["apex", "primary", "canary"]
 
+ORIGINAL: Final = "rollout-drill/original-selector"
+"""Annotation of a Service that was there before its Canary: the selector that it had, as JSON."""
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _SIDECARS: Final = frozenset({"istio-proxy", "envoy"})
 _FLUX_OFF: Final = {
     "kustomize.toolkit.fluxcd.io/reconcile": "disabled",
@@ -43,6 +47,35 @@ def reconcile(
         return ()
     meta = existing["metadata"]
     return (Write("patch", "services", meta["name"], patch, meta["resourceVersion"]),)
+
+
+def give_back(names: Names, apex: JSON) -> tuple[Write, ...]:
+    """Return the write that lets the apex Service select what it selected before its Canary (O8); nothing when it does.
+
+    A Service that was there before has the original in an annotation of ours, or in kubectl's; any other gets the target's label.
+    """
+    meta = apex["metadata"]
+    wanted = _original(meta.get("annotations") or {}) or {names.label: names.value}
+    selector = _map_patch((apex.get("spec") or {}).get("selector"), wanted)
+    patch: JSON = {"spec": {"selector": selector}} if selector else {}
+    if ORIGINAL in (meta.get("annotations") or {}):
+        patch["metadata"] = {"annotations": {ORIGINAL: None}}
+    return (
+        (Write("patch", "services", meta["name"], patch, meta["resourceVersion"]),) if patch else ()
+    )
+
+
+def _original(annotations: JSON) -> JSON:
+    for key, path in ((ORIGINAL, ()), (_LAST_APPLIED, ("spec", "selector"))):
+        try:
+            found = json.loads(annotations.get(key) or "{}")
+        except ValueError:
+            continue
+        for part in path:
+            found = found.get(part) or {} if isinstance(found, dict) else {}
+        if isinstance(found, dict) and found:
+            return found
+    return {}
 
 
 def _desired(canary: JSON, names: Names, target: JSON, role: Role) -> JSON:
@@ -126,6 +159,12 @@ def _difference(canary: JSON, existing: JSON, wanted: JSON) -> JSON:
     if selector:
         spec["selector"] = selector
     meta: JSON = {}
+    if selector and not _ours(canary, existing) and controller_of(existing) is None:
+        notes = existing["metadata"].get("annotations") or {}
+        if ORIGINAL not in notes and held.get("selector"):
+            # It was there before the Canary, and is to be as before when the Canary goes (O8).
+            kept = json.dumps(held["selector"], sort_keys=True, separators=(",", ":"))
+            meta["annotations"] = {ORIGINAL: kept}
     if _ours(canary, existing):
         distribution = wanted["spec"].get("trafficDistribution")
         if distribution != held.get("trafficDistribution"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.controller.core import conditions as cond
 from harness.controller.core.moments import stamp
@@ -10,18 +10,31 @@ from harness.controller.core.moments import stamp
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
 
+ANALYSED: Final = frozenset({"Progressing", "WaitingPromotion"})
+
 
 def difference(status: JSON, fields: JSON, now: float, *, touch: bool = True) -> JSON | None:
     """Return the merge patch that sets `fields`, or None when they are all set.
 
     `touch` moves lastTransitionTime along, which tracking writes must not (spec change-detection B5).
     """
-    patch = {key: value for key, value in fields.items() if status.get(key) != value}
+    patch = {
+        key: _merge(status.get(key), value)
+        for key, value in fields.items()
+        if status.get(key) != value
+    }
     if not patch:
         return None
     if touch:
         patch["lastTransitionTime"] = stamp(now)
     return patch
+
+
+def _merge(held: Any, wanted: Any) -> Any:
+    """Return what turns a map into another one: a merge patch keeps keys that it does not name."""
+    if not isinstance(held, dict) or not isinstance(wanted, dict):
+        return wanted
+    return {key: None for key in held if key not in wanted} | wanted
 
 
 def entered(
@@ -36,12 +49,16 @@ def entered(
 ) -> JSON:
     """Return the fields of a status in a phase: the phase, its Promoted condition, and `fields`.
 
-    The counters are always there, as the API promises; a run's CanaryReady ends with the run. `renew`
-    restarts the phase's clock when the phase stays the same.
+    The counters are always there, as the API promises; what is said of a run ends with the run, and a closed gate with the phase.
+    `renew` restarts the phase's clock when the phase stays the same.
     """
     conditions: list[JSON] = list(status.get("conditions") or [])
-    if phase != "Progressing" or renew:
+    if phase not in ANALYSED or renew:
         conditions = cond.drop(conditions, cond.CANARY_READY)
+        conditions = cond.drop(conditions, cond.MIRRORING)
+    conditions = cond.drop(conditions, cond.HELD)
+    if phase in ("Progressing", "Promoting"):
+        conditions = cond.drop(conditions, cond.POST_ROLLOUT)
     conditions = cond.put(
         conditions,
         cond.PROMOTED,

@@ -6,20 +6,19 @@ A refused Canary gets a condition and an event. Nothing else is written, neither
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from harness.controller.core import autoscalers
+from harness.controller.core.analysis import metrics, webhooks
 from harness.controller.core.names import SELECTOR_LABELS, Names, problem, target_name
-from harness.controller.core.settings import provider
+from harness.controller.core.routers.registry import PROVIDERS, router_for
+from harness.controller.core.settings import Settings, provider
+from harness.controller.core.targets.registry import KINDS, target_for
 
 if TYPE_CHECKING:
-    from harness.controller.core.decision import JSON
+    from harness.controller.core.decision import JSON, World
 
-PROVIDERS: Final = ("kubernetes",)
-TARGET_KINDS: Final = ("Deployment",)
-
-# Field, whether the Canary uses it, what to do instead. Everything here is API that this controller does not act on yet;
-# to ignore it would promote without the gate, or without the alert, that somebody relies on.
-_ANALYSIS_FIELDS: Final = ("metrics", "webhooks", "alerts")
+KNATIVE = "knative"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,61 +26,100 @@ class Refusal:
     """Why a Canary is left alone."""
 
     reason: str
-    """One word for machines: Unsupported, Invalid, NameTooLong or NoSelectorLabel."""
+    """One word for machines: Unsupported, Invalid, NameTooLong, NoSelectorLabel, Missing or Conflict."""
     message: str
 
 
-def refusal(canary: JSON, names: Names, target: JSON | None) -> Refusal | None:
+def refusal(canary: JSON, names: Names, world: World) -> Refusal | None:
     """Return why this Canary cannot be served, or None. Without a target only the Canary itself is judged."""
-    return _unsupported(canary) or _invalid(canary, names, target)
+    return (
+        _unsupported(canary)
+        or _invalid(canary)
+        or _surroundings(world)
+        or _target(canary, names, world.target)
+    )
 
 
 def _unsupported(canary: JSON) -> Refusal | None:
     spec: JSON = canary["spec"]
     wanted = provider(canary)
-    if wanted not in PROVIDERS:
+    if router_for(canary) is None:
         how = (
             "spec.provider" if spec.get("provider") else "spec.provider (unset, which means istio)"
         )
         return _not_yet(f"{how}: {wanted!r} is not implemented; allowed: {', '.join(PROVIDERS)}")
-    kind = (spec.get("targetRef") or {}).get("kind")
-    if kind not in TARGET_KINDS:
-        return _not_yet(
-            f"spec.targetRef.kind: {kind!r} is not implemented; allowed: {', '.join(TARGET_KINDS)}"
-        )
-    if spec.get("autoscalerRef"):
-        return _not_yet("spec.autoscalerRef is not implemented; remove it")
-    if spec.get("revertOnDeletion"):
-        return _not_yet("spec.revertOnDeletion: true is not implemented; remove it")
-    analysis: JSON = spec.get("analysis") or {}
-    used = [f"spec.analysis.{name}" for name in _ANALYSIS_FIELDS if analysis.get(name)]
-    if used:
-        verb = "is" if len(used) == 1 else "are"
-        return _not_yet(f"{', '.join(used)} {verb} not implemented; remove to go on without")
+    if target_for(canary) is None:
+        kind = (spec.get("targetRef") or {}).get("kind")
+        return _not_yet(f"spec.targetRef.kind: {kind!r} is not implemented; allowed: {KINDS}")
     return None
 
 
-def _invalid(canary: JSON, names: Names, target: JSON | None) -> Refusal | None:
+def _invalid(canary: JSON) -> Refusal | None:
     if not target_name(canary):
-        return Refusal("Invalid", "spec.targetRef.name is missing")
+        return _wrong("spec.targetRef.name is missing")
     if not (canary["spec"].get("service") or {}).get("port"):
-        return Refusal("Invalid", "spec.service.port is missing")
+        return _wrong("spec.service.port is missing")
+    router, target = router_for(canary), target_for(canary)
+    if router is None or target is None:  # said already
+        return None
+    if (router.name == KNATIVE) != (target.plural == "kservices"):
+        return _wrong(
+            f"spec.provider {provider(canary)!r} and a target of kind {target.kind} do not go together: provider knative"
+            " needs a Service of serving.knative.dev/v1, and only that provider takes one"
+        )
+    if router.name == "kubernetes" and target.plural == "services":
+        return None
     affinity = (canary["spec"].get("analysis") or {}).get("sessionAffinity") or {}
     cookie = affinity.get("cookieName")
     if cookie and cookie == affinity.get("primaryCookieName"):
-        return Refusal(
-            "Invalid",
+        return _wrong(
             f"spec.analysis.sessionAffinity: cookieName and primaryCookieName are both {cookie!r};"
-            " they must differ",
+            " they must differ"
         )
-    if target is not None and not names.label:
+    settings = Settings.of(canary, splits=router.splits, mirrors=router.mirrors)
+    if settings.strategy == "weights" and not settings.steps and not settings.skip_analysis:
+        return _wrong(
+            "spec.analysis has no steps: give one of iterations, stepWeight (1 to 100) or stepWeights"
+        )
+    found = (
+        router.problem(canary)
+        or autoscalers.problem(canary)
+        or webhooks.problem(canary)
+        or metrics.problem(canary)
+    )
+    return _wrong(found) if found else None
+
+
+def _surroundings(world: World) -> Refusal | None:
+    if world.rival:
         return Refusal(
-            "NoSelectorLabel",
-            f"Deployment {names.target!r}: spec.selector.matchLabels has none of the labels"
-            f" {', '.join(SELECTOR_LABELS)}",
+            "Conflict",
+            f"Canary {world.rival} has the same target and is older; delete one of the two",
         )
-    wrong = problem(names)
-    return Refusal("NameTooLong" if wrong.too_long else "Invalid", wrong.message) if wrong else None
+    if world.unmeasurable:
+        return _not_yet(world.unmeasurable)
+    for plural, why in sorted(world.absent.items()):
+        return Refusal("Missing", f"{plural} cannot be watched: {why}")
+    return None
+
+
+def _target(canary: JSON, names: Names, target: JSON | None) -> Refusal | None:
+    kind = target_for(canary)
+    if target is not None and kind is not None:
+        if kind.pods and not names.label:
+            return Refusal(
+                "NoSelectorLabel",
+                f"{kind.kind} {names.target!r}: spec.selector.matchLabels has none of the labels"
+                f" {', '.join(SELECTOR_LABELS)}",
+            )
+        if wrong := kind.problem(target):
+            return _wrong(wrong)
+    found = problem(names)
+    return Refusal("NameTooLong" if found.too_long else "Invalid", found.message) if found else None
+
+
+def _wrong(message: str) -> Refusal:
+    return Refusal("Invalid", message)
 
 
 def _not_yet(message: str) -> Refusal:

@@ -27,9 +27,10 @@ def refresh_for(scene: Scene, applied: str) -> Refresh | None:
     None when the target holds another template now: its fence must stay old, so that the change is found.
     """
     now = scene.snapshot
-    return (
-        Refresh(scene.names.target, now.hash, now.fence.revision) if now.hash == applied else None
-    )
+    if now.hash != applied or not scene.workload.pods:
+        return None
+    plural = scene.workload.plural
+    return Refresh(plural, scene.names.target, now.hash, now.fence.revision)
 
 
 def track(scene: Scene) -> Decision:
@@ -61,15 +62,26 @@ def along(scene: Scene, decision: Decision) -> Decision:
 
 def rebase(scene: Scene) -> Decision:
     """Take a recreated target that equals what runs for the same (U1), and say so."""
-    note = scene.note(
-        "Normal", f"Deployment {scene.names.target} was recreated unchanged: no run is needed"
-    )
+    note = scene.note("Normal", f"{scene.target_name} was recreated unchanged: no run is needed")
     return replace(track(scene), notes=(note,))
 
 
 def adopt(scene: Scene) -> Decision:
     """Take over a status that another controller or version wrote (B4); say it when the primary has something else (D11)."""
-    return _with_warning(scene, track(scene))
+    return _with_warning(scene, _with_configs(scene, track(scene)))
+
+
+def track_configs(scene: Scene) -> Decision:
+    """Remember the checksums of the configs for the first time: no earlier ones can be compared with."""
+    return _status(scene, scene.config_fields)
+
+
+def _with_configs(scene: Scene, decision: Decision) -> Decision:
+    """Take the configs over along with the template: another controller's checksums are computed in another way (D8, D9)."""
+    if decision.status is None:
+        return decision
+    change = difference(scene.status, scene.config_fields, scene.now, touch=False) or {}
+    return replace(decision, status=decision.status | change)
 
 
 def adopt_promotion(scene: Scene) -> Decision:
@@ -81,7 +93,11 @@ def adopt_promotion(scene: Scene) -> Decision:
     now = scene.snapshot
     applied = scene.primary_hash if scene.overtaken else now.hash
     fence = now.fence.open() if scene.overtaken else now.fence
-    fields: JSON = {"lastAppliedSpec": applied, pruned.FENCE_FIELD: str(fence)}
+    fields: JSON = {
+        "lastAppliedSpec": applied,
+        pruned.FENCE_FIELD: str(fence),
+        **scene.config_fields,
+    }
     # Not `tracking`: without it the promotion would end in a status that hides the change.
     return _with_warning(scene, replace(_status(scene, fields), tracking=False))
 
@@ -90,8 +106,8 @@ def comparison_failed(scene: Scene) -> Decision:
     """Neither adopt nor start (B4); a primary that comes back wakes us."""
     names = scene.names
     text = (
-        f"Cannot tell whether {names.target} is a new revision: another controller wrote the status, and Deployment"
-        f" {names.primary} is gone; put it back, or delete the Canary and create it again"
+        f"Cannot tell whether {names.target} is a new revision: another controller wrote the status, and"
+        f" {scene.primary_name} is gone; put it back, or delete the Canary and create it again"
     )
     return Decision(notes=(scene.note("Warning", text),))
 
@@ -130,5 +146,5 @@ def _with_warning(scene: Scene, decision: Decision) -> Decision:
     unproven = scene.review.unproven
     if not unproven:
         return decision
-    text = adopted(scene.names, scene.target, scene.primary, unproven)
+    text = adopted(scene.names, scene.target, scene.world.primary or scene.target, unproven)
     return replace(decision, notes=(scene.note("Warning", text),))

@@ -1,33 +1,49 @@
-"""What must exist in every phase, made or mended before anything else happens (spec state-machine 2, steps 4, 7 and 9)."""
+"""What must exist in every phase, made or mended before anything else happens (spec state-machine 2, steps 4, 7, 8, 9 and 11).
+
+The writes that a row makes to primary, target, scalers and route together are put together here as well.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.controller.core import primary, services
+from harness.controller.core import configs, services
 
 if TYPE_CHECKING:
-    from harness.controller.core.decision import Write
+    from harness.controller.core.decision import JSON, Write
     from harness.controller.core.scene import Scene
 
 
 def upkeep(scene: Scene) -> tuple[Write, ...]:
-    """Return the writes that mend drift: `-canary`, `-primary`, the primary if missing, and the apex once initialised."""
-    writes = _service(scene, "canary") + _service(scene, "primary")
-    if scene.world.primary is None and can_create_primary(scene):
-        hash_ = scene.snapshot.hash
-        writes += (primary.create(scene.canary, scene.names, scene.target, hash_),)
+    """Return the writes that mend drift: Services, the primary if missing, its scaler, and apex and route once initialised."""
+    writes: tuple[Write, ...] = ()
+    if scene.workload.pods:
+        writes += _service(scene, "canary") + _service(scene, "primary")
+    if not scene.primary_exists and can_create_primary(scene):
+        writes += scene.copies.writes + scene.workload.create(scene.pair)
+    writes += scene.workload.keep(scene.pair)
+    if scene.primary_exists and scene.scaler is not None:
+        writes += scene.scaler.keep()
     if scene.initialised:
-        writes += apex(scene)
+        writes += traffic(scene)
     return writes
 
 
-def apex(scene: Scene) -> tuple[Write, ...]:
-    """Return the write that points the apex Service at the primary.
+def hindrance(scene: Scene) -> str:
+    """Return what has to be there before a primary can be made; empty when nothing is missing."""
+    if scene.scaler is not None and (problem := scene.scaler.problem):
+        return problem
+    due = not scene.primary_exists and can_create_primary(scene)
+    return scene.copies.problem if due else ""
+
+
+def traffic(scene: Scene) -> tuple[Write, ...]:
+    """Return the writes that point apex Service and route where they belong.
 
     Never before the primary was ready once: until then the apex of an application that already serves selects the target (C28).
     """
-    return _service(scene, "apex")
+    writes = _service(scene, "apex") if scene.workload.pods else ()
+    return writes + scene.router.route(scene.wish)
 
 
 def can_create_primary(scene: Scene) -> bool:
@@ -35,6 +51,33 @@ def can_create_primary(scene: Scene) -> bool:
     promoting = scene.phase in ("Promoting", "Finalising")
     good = scene.tracking.applied if promoting else scene.tracking.promoted
     return not scene.initialised or scene.snapshot.hash == good
+
+
+def promotion(scene: Scene) -> tuple[Write, ...]:
+    """Return the writes that bring the target's revision to the primary: its configs first, then the template, then the scaler."""
+    writes = scene.copies.writes + scene.workload.promote(scene.pair)
+    if scene.scaler is not None:
+        writes += scene.scaler.promote()
+    return writes
+
+
+def to_zero(scene: Scene) -> tuple[Write, ...]:
+    """Return the writes that take the target's pods away; its scaler is paused first, or it would bring them back."""
+    paused = scene.scaler.pause() if scene.scaler is not None else ()
+    return paused + scene.workload.to_zero(scene.pair)
+
+
+def to_run(scene: Scene) -> tuple[Write, ...]:
+    """Return the writes that bring the target's pods back; its scaler goes on first."""
+    resumed = scene.scaler.resume() if scene.scaler is not None else ()
+    return resumed + scene.workload.to_run(scene.pair)
+
+
+def copied_configs(scene: Scene) -> JSON:
+    """Return the status field that remembers the configs as they were copied, when the target's have moved on since (D2)."""
+    if not scene.configs.tracked:
+        return {}
+    return {"trackedConfigs": configs.of_copies(scene.configs, scene.world.objects)}
 
 
 def _service(scene: Scene, role: services.Role) -> tuple[Write, ...]:

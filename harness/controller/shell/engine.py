@@ -7,77 +7,112 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.controller.shell.cache import CANARIES, DEPLOYMENTS, SERVICES, Cache
+from harness.controller.shell.alerting import Alerting
+from harness.controller.shell.cache import CANARIES, Cache
+from harness.controller.shell.calls import Calls
 from harness.controller.shell.fence_field import FenceField
+from harness.controller.shell.kinds import ALWAYS, RESOURCES
+from harness.controller.shell.meter import Meter, Turns
 from harness.controller.shell.reader import Reader
 from harness.controller.shell.slim import slim
-from harness.controller.shell.worker import AT_ONCE, Tools, Worker
+from harness.controller.shell.worker import Tools, Worker
 from harness.controller.shell.writer import Writer
-from harness.kube.errors import KubeError
-from harness.kube.resource import CANARY, DEPLOYMENT, SERVICE
+from harness.kube.errors import Forbidden, KubeError, NotFound
 from harness.kube.watch import Listed, WatchEvent, watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable
 
+    from harness.controller.core.decision import JSON, Note
+    from harness.controller.options import Options
     from harness.kube.client import KubeClient
-    from harness.kube.resource import Resource
 
-_WATCHED: Final[Mapping[str, Resource]] = {
-    CANARIES: CANARY,
-    DEPLOYMENTS: DEPLOYMENT,
-    SERVICES: SERVICE,
-}
 FIRST_RETRY: Final = 0.2
 LONGEST_RETRY: Final = 5.0
 """Seconds between attempts to watch a kind that cannot be watched (CRD or roles missing, server away)."""
+ABSENT_RETRY: Final = 30.0
+"""The same for a kind that only some Canaries need, and that is not there."""
 
 
 class Engine:
     """Everything for one namespace. `run()` ends only when it is cancelled."""
 
     def __init__(
-        self, client: KubeClient, namespace: str, log: Any, clock: Callable[[], float]
+        self,
+        client: KubeClient,
+        options: Options,
+        log: Any,
+        clock: Callable[[], float],
+        *,
+        meter: Meter | None = None,
     ) -> None:
-        self.cache = Cache()
+        self.cache = Cache(configs=options.config_tracking)
         self.ready = asyncio.Event()
-        """Set when every kind has been listed once."""
+        """Set when every kind that is always watched has been listed once."""
         self._client = client
-        self._namespace = namespace
+        self._namespace = options.namespace
         self._log = log
-        self._fence_field = FenceField(client, namespace, self.cache, log, self._wake_all)
+        self._calls = Calls(client, log, clock, metrics_server=options.metrics_server)
+        self._alerting = Alerting(
+            client,
+            log,
+            clock,
+            cluster_name=options.cluster_name,
+            event_webhook=options.event_webhook,
+        )
+        meter = meter or Meter()
+        self._fence_field = FenceField(client, self._namespace, self.cache, log, self._wake_all)
         self._writer = Writer(
-            client, namespace, self.cache, log, clock, saw_status=self._fence_field.saw
+            client,
+            self._namespace,
+            self.cache,
+            log,
+            clock,
+            saw_status=self._fence_field.saw,
+            tell=self._tell,
         )
         self._tools = Tools(
             cache=self.cache,
             writer=self._writer,
-            reader=Reader(client, namespace, log),
+            reader=Reader(client, self._namespace, log),
+            calls=self._calls,
             fence_field=self._fence_field,
-            turns=asyncio.Semaphore(AT_ONCE),
+            meter=meter,
+            turns=Turns(options.workers, meter),
             log=log,
             clock=clock,
         )
         self._workers: dict[str, Worker] = {}
-        self._unsynced = set(_WATCHED)
+        self._watched: set[str] = set()
+        self._unsynced = set(ALWAYS)
 
     async def run(self) -> None:
         """Watch and work. Cancelling ends every task before it returns.
 
         Raises what a watch did not expect: better to end loudly and be started again than to go on blind.
         """
-        try:
-            async with asyncio.TaskGroup() as group:
-                self._group = group
-                for plural in _WATCHED:
-                    group.create_task(self._follow(plural), name=f"watch {plural}")
-                group.create_task(self._fence_field.watch(), name="fence field")
-        finally:
-            self._workers.clear()
+        async with self._calls, self._alerting:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    self._group = group
+                    for plural in ALWAYS:
+                        self._begin(plural)
+                    group.create_task(self._fence_field.watch(), name="fence field")
+            finally:
+                self._workers.clear()
+
+    def _tell(self, canary: JSON, note: Note) -> None:
+        self._alerting.tell(canary, note)
+
+    def _begin(self, plural: str) -> None:
+        if plural not in self._watched:
+            self._watched.add(plural)
+            self._group.create_task(self._follow(plural), name=f"watch {plural}")
 
     async def _follow(self, plural: str) -> None:
         failures = 0
-        resource = _WATCHED[plural]
+        resource = RESOURCES[plural]
+        longest = LONGEST_RETRY
         while True:
             try:
                 following = watch(
@@ -85,22 +120,36 @@ class Engine:
                 )
                 async with aclosing(following) as events:
                     async for event in events:
-                        failures = 0
+                        failures, longest = 0, LONGEST_RETRY
                         await self._take(plural, event)
             except KubeError as error:
                 self._writer.log_refusal(error, "watch", resource.path(self._namespace))
+                if plural not in ALWAYS and isinstance(error, NotFound | Forbidden):
+                    longest = ABSENT_RETRY
+                    why = "its CRD is not installed" if isinstance(error, NotFound) else "forbidden"
+                    self._wake(self.cache.cannot(plural, f"{resource.label}: {why}"))
             failures += 1
-            await asyncio.sleep(min(FIRST_RETRY * 2 ** min(failures - 1, 10), LONGEST_RETRY))
+            await asyncio.sleep(min(FIRST_RETRY * 2 ** min(failures - 1, 10), longest))
 
     async def _take(self, plural: str, event: WatchEvent) -> None:
         if isinstance(event, Listed):
             self.cache.replace(plural, event.items)
+            if plural == CANARIES:
+                self._begin_each(self.cache.wanted())
             await self._synced(plural)
             self._wake_all()
         elif event.type == "DELETED":
             self._wake(self.cache.remove(plural, event.object))
         else:
-            self._wake(self.cache.put(plural, event.object))
+            concerned = self.cache.put(plural, event.object)
+            if plural == CANARIES:
+                self._begin_each(self.cache.kinds(event.object))
+            self._wake(concerned)
+
+    def _begin_each(self, kinds: Iterable[str]) -> None:
+        """Begin to watch the kinds that a Canary needs and nobody needed before."""
+        for plural in sorted(set(kinds) - self._watched):
+            self._begin(plural)
 
     async def _synced(self, plural: str) -> None:
         """Note that a kind is listed; with the last one the passes may begin."""
@@ -119,9 +168,12 @@ class Engine:
             return  # no pass on half a picture
         for name in canaries:
             worker = self._workers.get(name)
+            canary = self.cache.get(CANARIES, name)
+            if canary is not None and self.cache.missing(canary):
+                continue  # the list of what it needs is on its way, and wakes it
             if worker is not None:
                 worker.wake()
-            elif self.cache.get(CANARIES, name) is not None:
+            elif canary is not None:
                 self._start(name)
 
     def _start(self, name: str) -> None:

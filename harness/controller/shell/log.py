@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -10,8 +10,14 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 
-def to(stream: TextIO) -> Any:
-    """Return a logger that writes JSON lines to `stream`, each flushed at once, so that a killed process leaves them all."""
+LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+def to(stream: TextIO, level: str = "debug") -> Any:
+    """Return a logger that writes JSON lines to `stream`, each flushed at once, so that a killed process leaves them all.
+
+    Lines below `level` (one of LEVELS) are left out.
+    """
     return structlog.wrap_logger(
         structlog.WriteLogger(stream),
         processors=[
@@ -20,4 +26,5 @@ def to(stream: TextIO) -> Any:
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(),
         ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
     )

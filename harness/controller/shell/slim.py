@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.controller.core.configs import copied
 from harness.controller.core.managed import reduced
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ def slim(plural: str, obj: JSON) -> JSON:
         # Objects that are written as a whole go without it; the server then keeps its own.
         meta["managedFields"] = reduced(obj)
     kept = {**obj, "metadata": meta}
+    if plural == "secrets" and not copied(obj):
+        # Of no use here, and often large: releases of a package manager, tokens.
+        kept.pop("data", None)
     status = obj.get("status")
     unread = _UNREAD.get(plural)
     if status and unread:

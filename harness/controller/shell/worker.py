@@ -8,15 +8,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.controller.core import Note, decide
+from harness.controller.core.analysis import metrics
 from harness.controller.shell.cache import CANARIES, Cache
+from harness.controller.shell.questions import Questions
 from harness.kube.errors import Conflict, Invalid, KubeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from harness.controller.core import Decision, World
+    from harness.controller.core.calls import Answer, Call
     from harness.controller.core.decision import JSON
+    from harness.controller.shell.calls import Calls
     from harness.controller.shell.fence_field import FenceField
+    from harness.controller.shell.meter import Meter, Turns
     from harness.controller.shell.reader import Reader
     from harness.controller.shell.writer import Writer
 
@@ -27,8 +32,6 @@ LONGEST_RETRY: Final = 30.0
 """Seconds; a refused write is tried again after 0.5, 1, 2 … 30 s, or when something moves."""
 MAX_STRAIGHT: Final = 50
 """Passes in a row without a pause. A run needs a dozen; more means that a write does not stick."""
-AT_ONCE: Final = 32
-"""Canaries that may write at the same time. More would not be faster, only all of them equally late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,10 @@ class Tools:
     cache: Cache
     writer: Writer
     reader: Reader
+    calls: Calls
     fence_field: FenceField
-    turns: asyncio.Semaphore
+    meter: Meter
+    turns: Turns
     """First come, first served: nobody starves, and whoever has a turn finishes its pass."""
     log: Any
     clock: Callable[[], float]
@@ -59,6 +64,10 @@ class Worker:
         self._tracking_refused = 0
         self._held_until = 0.0
         """Until when tracking is left out, because writing it was refused."""
+        self._questions = Questions(self._ask, self.wake)
+        self._admitted = 0
+        """Generation of the Canary whose metrics were looked at."""
+        self._unmeasurable = ""
 
     def wake(self) -> None:
         """Ask for a pass; several requests while one is under way give one more."""
@@ -68,12 +77,33 @@ class Worker:
         """Make passes until the Canary is deleted."""
         self.wake()
         pause: float | None = None
-        while True:
-            await self._sleep(pause)
-            canary = self._tools.cache.get(CANARIES, self.name)
-            if canary is None:
-                return
-            pause = await self._pass(canary)
+        try:
+            while True:
+                await self._sleep(pause)
+                canary = self._tools.cache.get(CANARIES, self.name)
+                if canary is None:
+                    return
+                self._tools.meter.saw(canary)
+                pause = await self._timed(canary)
+        finally:
+            self._tools.meter.forget(self.name)
+            await self._questions.close()
+
+    async def _timed(self, canary: JSON) -> float | None:
+        begin = self._tools.clock()
+        try:
+            return await self._pass(canary)
+        finally:
+            self._tools.meter.passed(self.name, self._tools.clock() - begin, self._last_row)
+
+    async def _ask(self, call: Call) -> Answer:
+        canary = self._tools.cache.get(CANARIES, self.name) or {"metadata": {"name": self.name}}
+        begin = self._tools.clock()
+        answer = await self._tools.calls.carry_out(call, canary)
+        self._tools.meter.called(call.kind, self._tools.clock() - begin, ok=answer.ok)
+        if answer.value is not None:
+            self._tools.meter.measured(canary, call.name, answer.value)
+        return answer
 
     async def _sleep(self, pause: float | None) -> None:
         if pause is None:
@@ -88,7 +118,9 @@ class Worker:
         """Make one pass; return the seconds until the next one is due, None for when something moves."""
         decision = None
         try:
+            await self._admit(canary)
             decision = self._decide(canary)
+            self._questions.asked(decision.calls)
             if _idle(decision):
                 self._log(canary, decision)
             else:
@@ -110,14 +142,28 @@ class Worker:
             return self._backoff()
         return self._next(decision)
 
+    async def _admit(self, canary: JSON) -> None:
+        """Find out whether every metric can be measured, once for each version of the spec, and again while one cannot (G1)."""
+        generation = int(canary["metadata"].get("generation") or 0)
+        if generation == self._admitted and not self._unmeasurable:
+            return
+        if any(metrics.source(entry) == "template" for entry in metrics.entries(canary)):
+            self._unmeasurable = await self._tools.calls.unsupported(canary)
+        else:
+            self._unmeasurable = ""
+        self._admitted = generation
+
     def _next(self, decision: Decision) -> float | None:
         """Return the pause after a pass that was carried out."""
         self._failures = 0
         if not decision.writes and decision.status is None:
             self._straight = 0
-            return self._until_due(decision.requeue_after)
+            due = self._until_due(decision.requeue_after)
+            return LONGEST_RETRY if due is None and self._unmeasurable else due
         if decision.tracking:
             self._tracking_refused = 0
+        if decision.status is not None:
+            self._questions.forget()
         self._straight += 1
         if self._straight > MAX_STRAIGHT:
             self._tools.log.error("not settling", canary=self.name, row=decision.row)
@@ -131,7 +177,7 @@ class Worker:
 
     async def _decide_anew(self, canary: JSON) -> Decision:
         decision = self._decide(canary)
-        target = self._world(canary).target
+        target = self._tools.cache.target(canary)
         if not decision.reads_revisions or target is None:
             return decision
         return self._decide(canary, await self._tools.reader.revisions(target))
@@ -141,6 +187,8 @@ class Worker:
             self._tools.cache.world(canary),
             prunes_fence=self._tools.fence_field.pruned,
             tracking_held=self._held,
+            answers=self._questions.answers,
+            unmeasurable=self._unmeasurable,
         )
 
     @property
@@ -170,7 +218,7 @@ class Worker:
     def _log(self, canary: JSON, decision: Decision) -> None:
         """Tell the row that decided, and that this Canary was looked at: once for each state of it and its target."""
         log = self._tools.log
-        target = self._tools.cache.world(canary).target
+        target = self._tools.cache.target(canary)
         look = (decision.looked, _version(canary), _version(target))
         if decision.looked and look != self._last_look:
             log.info("looked", canary=self.name, row=decision.looked)

@@ -10,11 +10,19 @@ from harness.controller.core.moments import stamp
 from harness.controller.core.names import API_VERSION, KIND, MANAGER
 from harness.controller.core.refresh import refreshed
 from harness.controller.shell.cache import CANARIES, Cache
-from harness.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, KubeError
-from harness.kube.resource import CANARY, DEPLOYMENT, EVENT, SERVICE
+from harness.controller.shell.kinds import RESOURCES
+from harness.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    KubeError,
+    NotFound,
+)
+from harness.kube.resource import CANARY, EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from harness.controller.core import Decision, Note, Write
     from harness.controller.core.decision import JSON
@@ -22,13 +30,8 @@ if TYPE_CHECKING:
     from harness.kube.resource import Resource
 
 COMPONENT: Final = "rollout-drill"
-_RESOURCES: Final[Mapping[str, Resource]] = {
-    CANARIES: CANARY,
-    "deployments": DEPLOYMENT,
-    "services": SERVICE,
-}
 _REMEMBERED: Final = 2000
-_VERBS: Final = {"create": "create", "patch": "patch", "replace": "update"}
+_VERBS: Final = {"create": "create", "patch": "patch", "replace": "update", "delete": "delete"}
 _NAME_PART: Final = 200
 
 
@@ -44,6 +47,7 @@ class Writer:
         clock: Callable[[], float],
         *,
         saw_status: Callable[[JSON, JSON], None] = lambda _sent, _answer: None,
+        tell: Callable[[JSON, Note], None] = lambda _canary, _note: None,
     ) -> None:
         self._client = client
         self._namespace = namespace
@@ -51,6 +55,7 @@ class Writer:
         self._log = log
         self._clock = clock
         self._saw_status = saw_status
+        self._tell = tell
         self._noted: OrderedDict[str, None] = OrderedDict()
 
     async def carry_out(self, canary: JSON, decision: Decision) -> None:
@@ -85,6 +90,9 @@ class Writer:
         except KubeError as error:
             self.log_refusal(error, "create", EVENT.path(self._namespace))
             return
+        else:
+            # Only what is new is told: an event that is there already was told before a restart.
+            self._tell(canary, note)
         self._noted[name] = None
         while len(self._noted) > _REMEMBERED:
             self._noted.popitem(last=False)
@@ -102,7 +110,7 @@ class Writer:
             self._log.warning("refused", verb=verb, path=path, status=status, message=str(error))
 
     async def _write(self, write: Write) -> JSON:
-        resource = _RESOURCES[write.resource]
+        resource = RESOURCES[write.resource]
         try:
             answer = await self._send(resource, write)
         except KubeError as error:
@@ -110,13 +118,24 @@ class Writer:
             self.log_refusal(error, _VERBS[write.verb], resource.path(self._namespace, name))
             raise
         self._log.info("wrote", verb=write.verb, resource=write.resource, name=write.name)
-        self._cache.put(write.resource, answer)
+        if write.verb == "delete":
+            return answer
+        if answer["metadata"].get("deletionTimestamp") and not answer["metadata"].get("finalizers"):
+            # Our own write took the last finalizer away: the object is gone, and the answer is the last that is heard of it.
+            self._cache.remove(write.resource, answer)
+        else:
+            self._cache.put(write.resource, answer)
         return answer
 
     async def _send(self, resource: Resource, write: Write) -> JSON:
         client, namespace = self._client, self._namespace
         if write.verb == "create":
             return await client.create(resource, write.body, namespace, field_manager=MANAGER)
+        if write.verb == "delete":
+            try:
+                return await client.delete(resource, write.name, namespace)
+            except NotFound:
+                return write.body
         body = _with_precondition(write.body, write.precondition)
         if write.verb == "replace":
             return await client.replace(resource, body, namespace, field_manager=MANAGER)

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.run.verbs import apply, delete, handback, patch, process, scale, upgrade, wait
+from harness.run.verbs import (
+    apply,
+    apply_as,
+    delete,
+    gate,
+    handback,
+    patch,
+    process,
+    scale,
+    upgrade,
+    wait,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -13,9 +24,12 @@ if TYPE_CHECKING:
 
 VERBS: Final[dict[str, Callable[[Context, Any], Awaitable[str | None]]]] = {
     "apply": apply.act,
+    "applyAs": apply_as.act,
     "delete": delete.act,
+    "gate": gate.gate,
     "handback": handback.act,
     "kill": process.kill,
+    "metric": gate.metric,
     "patch": patch.act,
     "scale": scale.act,
     "start": process.start,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.model.timeline import JSON, RolloutKind
     from harness.run.live import Live
     from harness.run.objects import Maker
+    from harness.run.outside import Outside
     from harness.run.subjects import Subjects
     from harness.subjects.base import Subject
 
@@ -46,6 +47,8 @@ class Context:
     """The same for the control plane, by its version."""
     say: Callable[[str], None]
     """Takes a line of progress about this drill."""
+    outside: Outside
+    """The stand-ins for what is outside the cluster."""
 
     @property
     def subject(self) -> Subject:

@@ -1,0 +1,79 @@
+"""Runs that end badly, and what is said of an idle target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.controller.core import replicas, upkeep
+from harness.controller.core.actions.base import (
+    alerting,
+    decision,
+    noted,
+    post_rollout,
+    routed,
+)
+from harness.controller.core.readiness import wanted
+from harness.controller.core.status import entered
+from harness.controller.core.tracking import refresh_for
+
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON, Decision
+    from harness.controller.core.scene import Scene
+
+
+def not_ready(scene: Scene) -> Decision:
+    """The target missed its deadline (C11, C12)."""
+    cause = f"not ready within {scene.settings.deadline:g} s ({scene.target_ready.message})"
+    return _roll_back(scene, "Failed", cause)
+
+
+def failed_checks(scene: Scene) -> Decision:
+    """Too many failed checks."""
+    return _roll_back(scene, "Failed", f"{scene.settings.threshold} checks failed")
+
+
+def asked_for(scene: Scene) -> Decision:
+    """A rollback hook asked for it."""
+    return _roll_back(scene, "RollbackHook", f"{scene.checkup.name} asked for it", severity="warn")
+
+
+def abort(scene: Scene) -> Decision:
+    """Somebody put the promoted template back: nothing is left to judge (D5)."""
+    cause = "the promoted template was put back"
+    return _roll_back(scene, "ManualRollback", cause, scene.verdict.persist, severity="info")
+
+
+def idle_pods(scene: Scene) -> Decision:
+    """Somebody scaled the idle target up: their field, not corrected, said once (A10)."""
+    names = scene.names
+    field, value = "spec.replicas", ""
+    if scene.workload.plural == "deployments":
+        who = ", ".join(sorted(replicas.writers(scene.target) or ())) or "unknown"
+        value = f" {wanted(scene.target)} (set by {who})"
+    else:
+        field = "no node selector that keeps its pods away"
+    text = (
+        f"{scene.target_name} is idle but has {field}{value}: its pods run beside those of"
+        f" {names.primary}; let the manifest omit the field"
+    )
+    return noted(scene, "Warning", text)
+
+
+def _roll_back(
+    scene: Scene, reason: str, cause: str, tracking: JSON | None = None, *, severity: str = "error"
+) -> Decision:
+    """Traffic to the primary, target to zero; counters kept so that the status shows how far it came (P14)."""
+    target = scene.names.target
+    text = f"{scene.target_name} is scaled to zero: {cause}"
+    if not scene.workload.scales:
+        text = f"{scene.target_name} gets no traffic: {cause}"
+    fields = {"canaryWeight": 0} | (tracking or {})
+    entry = entered(scene.status, "Failed", scene.now, text, fields, reason=reason)
+    writes, entry = routed(scene, post_rollout(scene, entry))
+    note = scene.note(
+        "Normal" if severity == "info" else "Warning", f"Rolling back {target}: {cause}"
+    )
+    found = decision(scene, writes + upkeep.to_zero(scene), alerting(note, severity), entry)
+    applied = str(fields.get("lastAppliedSpec") or scene.tracking.applied)
+    return replace(found, refresh=refresh_for(scene, applied))

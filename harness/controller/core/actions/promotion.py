@@ -1,0 +1,100 @@
+"""From an analysis that was passed to a primary that runs the new revision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.controller.core import upkeep
+from harness.controller.core.actions.base import (
+    alerting,
+    decision,
+    post_rollout,
+    routed,
+    status,
+)
+from harness.controller.core.decision import Decision
+from harness.controller.core.status import entered
+from harness.controller.core.strategies.traffic import FULL
+from harness.controller.core.tracking import refresh_for
+
+if TYPE_CHECKING:
+    from harness.controller.core.scene import Scene
+
+
+def promote(scene: Scene) -> Decision:
+    """Bring the target's template to the primary; the primary's deadline counts from here."""
+    names, skipped = scene.names, scene.settings.skip_analysis
+    weighted = scene.settings.strategy == "weights"
+    done = scene.iterations if skipped or weighted else scene.settings.iterations
+    text = f"{scene.primary_name} takes over the template of {names.target}"
+    fields = {"iterations": done}
+    if skipped and scene.weight:
+        fields["canaryWeight"] = 0
+    entry = entered(scene.status, "Promoting", scene.now, text, fields)
+    how = f"{done} iterations passed"
+    if skipped:
+        how = "analysis skipped"
+    elif weighted:
+        how = f"analysis passed at a weight of {scene.weight} %"
+    note = scene.note("Normal", f"Promotion of {names.target} to {names.primary}: {how}")
+    return decision(scene, upkeep.promotion(scene), note, entry)
+
+
+def step_back(scene: Scene) -> Decision:
+    """The primary runs the new revision: it takes the traffic over step by step (spec state-machine 6)."""
+    weight = max(scene.weight - scene.settings.promotion_step, 0)
+    text = f"Traffic of {scene.names.target}: {weight} % to the canary, {FULL - weight} % to the primary"
+    writes, fields = routed(scene, {"canaryWeight": weight})
+    return decision(scene, writes, scene.note("Normal", text), fields)
+
+
+def wait_to_step_back(scene: Scene) -> Decision:
+    """Wait until the next share is due."""
+    return Decision(requeue_after=max(scene.due_in, 0.0))
+
+
+def finalise(scene: Scene) -> Decision:
+    """The primary has rolled: all traffic goes to it."""
+    text = f"{scene.primary_name} is rolled out; {scene.names.target} goes to zero"
+    entry = entered(scene.status, "Finalising", scene.now, text, {"canaryWeight": 0})
+    writes, fields = routed(scene, entry)
+    return replace(status(scene, fields), writes=writes)
+
+
+def wait_for_route(scene: Scene) -> Decision:
+    """The target keeps running until the route leads to the primary."""
+    note = scene.note("Warning", f"Waiting for the route: {scene.route_waits}")
+    return Decision(notes=(note,))
+
+
+def succeed(scene: Scene) -> Decision:
+    """Scale the target to zero and record the promoted revision."""
+    names = scene.names
+    text = f"{scene.primary_name} runs the new revision; {names.target} is scaled to zero"
+    fields = {"canaryWeight": 0, "iterations": 0, "lastPromotedSpec": scene.tracking.applied}
+    entry = post_rollout(scene, entered(scene.status, "Succeeded", scene.now, text, fields))
+    note = scene.note("Normal", f"Promotion completed: {names.primary} serves the new revision")
+    found = decision(scene, upkeep.to_zero(scene), alerting(note, "info", facts=True), entry)
+    return replace(found, refresh=refresh_for(scene, scene.tracking.applied))
+
+
+def failed(scene: Scene) -> Decision:
+    """The primary missed its deadline. The target stays up and gets the traffic: it is the only healthy copy (C10)."""
+    names = scene.names
+    why = scene.primary_ready.message or f"{names.primary}: not the promoted template"
+    text = (
+        f"{scene.primary_name} was not ready within {scene.settings.deadline:g} s of the"
+        f" promotion ({why}); {names.target} keeps running"
+    )
+    entry = entered(
+        scene.status,
+        "Failed",
+        scene.now,
+        text,
+        {"canaryWeight": FULL},
+        reason="PromotionFailed",
+    )
+    writes, fields = routed(scene, post_rollout(scene, entry))
+    note = alerting(scene.note("Warning", f"Promotion failed: {text}"), "error")
+    return decision(scene, writes, note, fields)

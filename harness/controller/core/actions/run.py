@@ -1,0 +1,256 @@
+"""A run, from the new revision to the end of its analysis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.controller.core import conditions as cond
+from harness.controller.core import upkeep
+from harness.controller.core.actions.base import (
+    ZERO,
+    alerting,
+    conditions,
+    decision,
+    noted,
+    routed,
+    status,
+)
+from harness.controller.core.decision import JSON, Decision
+from harness.controller.core.status import entered
+from harness.controller.core.strategies.traffic import FULL
+from harness.controller.core.tracking import refresh_for
+
+if TYPE_CHECKING:
+    from harness.controller.core.scene import Scene
+
+GATES = {
+    "confirm-rollout": ("ConfirmRollout", "the start of the rollout"),
+    "confirm-traffic-increase": ("ConfirmTrafficIncrease", "more traffic"),
+    "confirm-promotion": ("ConfirmPromotion", "the promotion"),
+}
+
+
+# -- the start ---------------------------------------------------------------------------------------------------------------
+
+
+def ask_start(scene: Scene) -> Decision:
+    """Ask the hooks before a run."""
+    call = scene.start_checkup.pending
+    return Decision(calls=(call,) if call else ())
+
+
+def start(scene: Scene) -> Decision:
+    """Scale the target up, then record the revision that was compared (D1, D6)."""
+    target = scene.names.target
+    note = scene.note("Normal", f"New revision of {target} found: scaling it up")
+    found = decision(
+        scene, upkeep.to_run(scene), alerting(note, "info", facts=True), _run_begins(scene)
+    )
+    found = replace(found, refresh=refresh_for(scene, scene.snapshot.hash))
+    if not scene.settings.forced:
+        return found
+    text = (
+        "Provider kubernetes has no traffic to split: blue-green with"
+        f" {scene.settings.iterations} iterations instead"
+    )
+    return replace(found, notes=(*found.notes, scene.note("Warning", text)))
+
+
+def hold_rollout(scene: Scene) -> Decision:
+    """Wait for the gate before a run; the new revision is not recorded, so that it is not lost (D1)."""
+    gate = scene.start_checkup
+    if scene.phase == "Waiting":
+        return Decision(requeue_after=gate.again_in)
+    text = f"{scene.target_name} has a new revision; it waits for {gate.name}"
+    entry = entered(scene.status, "Waiting", scene.now, text)
+    note = scene.note("Warning", _held_text(scene, gate.gate, gate.name, gate.message))
+    return decision(scene, (), note if gate.muted else alerting(note, "warn"), entry)
+
+
+def withdrawn(scene: Scene) -> Decision:
+    """The new revision was taken back while it waited: what was promoted still serves."""
+    text = f"{scene.primary_name} serves; the new revision was withdrawn before its rollout"
+    note = scene.note("Normal", f"New revision of {scene.names.target} was withdrawn")
+    entry = entered(scene.status, "Succeeded", scene.now, text)
+    return decision(scene, (), note, entry)
+
+
+def rejected(scene: Scene) -> Decision:
+    """A rollback hook ended the wait (P5): recorded, so that only another change starts a run."""
+    gate = scene.start_checkup
+    text = f"{scene.target_name} was rejected by {gate.name} before its rollout"
+    fields = {
+        "lastAppliedSpec": scene.snapshot.hash,
+        "lastTrackedRevision": str(scene.snapshot.fence),
+        **scene.config_fields,
+    }
+    entry = entered(scene.status, "Failed", scene.now, text, fields, reason="RollbackHook")
+    note = scene.note("Warning", f"Rolling back {scene.names.target}: {gate.name} asked for it")
+    return decision(scene, (), alerting(note, "warn"), entry)
+
+
+def restart(scene: Scene) -> Decision:
+    """Judge the newest revision alone: traffic back to the primary, all counters to zero (C02)."""
+    note = scene.note("Normal", f"New revision of {scene.names.target} found: starting over")
+    writes, entry = routed(scene, _run_begins(scene))
+    return decision(scene, writes, note, entry)
+
+
+def hold_start(scene: Scene) -> Decision:
+    """Not a single pod would be judged: leave the revision undecided, so that it is not lost (D1, P12)."""
+    names = scene.names
+    text = f"New revision of {names.target}, but {names.primary} is at zero: waiting for replicas"
+    return noted(scene, "Warning", text)
+
+
+# -- readiness ---------------------------------------------------------------------------------------------------------------
+
+
+def scale_up_again(scene: Scene) -> Decision:
+    """A run needs pods, whoever took them away."""
+    return Decision(writes=upkeep.to_run(scene))
+
+
+def wait_for_target(scene: Scene) -> Decision:
+    """Wait until the target is ready, or the deadline passes."""
+    note = scene.note("Normal", f"Waiting for {scene.target_name} to be rolled out")
+    late = scene.deadline_in <= 0
+    return Decision(notes=(note,), requeue_after=None if late else scene.deadline_in)
+
+
+def mark_ready(scene: Scene) -> Decision:
+    """Remember since when the target is ready: the first iteration is due one interval later."""
+    return _ready_condition(scene, ready=True)
+
+
+def mark_lost(scene: Scene) -> Decision:
+    """Remember that readiness was lost; an interval only counts when the target was ready all through it."""
+    return _ready_condition(scene, ready=False)
+
+
+def wait_for_route(scene: Scene) -> Decision:
+    """The analysis judges nothing while the route is not what it should be; said once."""
+    return noted(scene, "Warning", f"Waiting for the route: {scene.route_waits}")
+
+
+# -- from step to step -------------------------------------------------------------------------------------------------------
+
+
+def begin(scene: Scene) -> Decision:
+    """Begin the analysis: the hooks before it agreed, and the first traffic goes to the canary."""
+    settings, held = scene.settings, conditions(scene)
+    fields: JSON = {}
+    if settings.mirror:
+        text = "The canary gets a copy of the traffic"
+        held = cond.put(held, cond.MIRRORING, "True", "Mirroring", text, now=scene.now)
+    elif settings.strategy == "weights":
+        fields["canaryWeight"] = settings.following(0)
+    elif settings.strategy == "a/b":
+        fields["canaryWeight"] = FULL
+    text = f"{scene.target_name} is ready and under analysis"
+    held = cond.put(held, cond.CANARY_READY, "True", cond.ANALYSING, text, now=scene.now)
+    fields["conditions"] = cond.drop(held, cond.HELD)
+    note = scene.note("Normal", f"Analysis of {scene.names.target} begins")
+    if "canaryWeight" in fields:
+        note = scene.note("Normal", _weight_text(scene, fields["canaryWeight"]))
+    writes, fields = routed(scene, fields)
+    return decision(scene, writes, note, fields)
+
+
+def advance(scene: Scene) -> Decision:
+    """Count one iteration."""
+    done, n = scene.iterations + 1, scene.settings.iterations
+    note = scene.note("Normal", f"Iteration {done} of {n} passed for {scene.names.target}")
+    return decision(scene, (), note, {"iterations": done} | _unheld(scene))
+
+
+def increase(scene: Scene) -> Decision:
+    """Give the canary its next share of the traffic; mirroring ends with the first one."""
+    weight = scene.settings.following(scene.weight)
+    held = cond.drop(cond.drop(conditions(scene), cond.MIRRORING), cond.HELD)
+    fields = {"canaryWeight": weight, "conditions": held}
+    note = scene.note("Normal", _weight_text(scene, weight))
+    writes, fields = routed(scene, fields)
+    return decision(scene, writes, note, fields)
+
+
+def shift_all(scene: Scene) -> Decision:
+    """All traffic to the canary, before the primary is rolled (blue-green with a router that splits)."""
+    held = cond.drop(cond.drop(conditions(scene), cond.MIRRORING), cond.HELD)
+    fields = {"canaryWeight": FULL, "iterations": scene.settings.iterations, "conditions": held}
+    note = scene.note("Normal", _weight_text(scene, FULL))
+    writes, fields = routed(scene, fields)
+    return decision(scene, writes, note, fields)
+
+
+def check_failed(scene: Scene) -> Decision:
+    """Count a failed check."""
+    went, failed = scene.checkup, scene.failed_checks + 1
+    what = f"{went.gate} hook {went.name}" if went.gate else f"metric {went.name}"
+    text = f"Check {failed} of {scene.settings.threshold} failed for {scene.names.target}: {what}: {went.message}"
+    return decision(scene, (), scene.note("Warning", text), {"failedChecks": failed})
+
+
+def hold(scene: Scene) -> Decision:
+    """A gate is closed: say it once, and ask again an interval later (P6, P7)."""
+    went = scene.checkup
+    reason, _ = GATES[went.gate]
+    now = cond.find(scene.status, cond.HELD) or {}
+    if now.get("reason") == reason:
+        return Decision(requeue_after=went.again_in)
+    text = _held_text(scene, went.gate, went.name, went.message)
+    fields: JSON = {}
+    if went.gate == "confirm-promotion":
+        done = {"iterations": scene.settings.iterations}
+        counted = done if scene.settings.strategy != "weights" else {}
+        message = f"{scene.target_name} passed its analysis and waits for {went.name}"
+        fields = entered(scene.status, "WaitingPromotion", scene.now, message, counted)
+    held = list(fields.get("conditions") or conditions(scene))
+    fields["conditions"] = cond.put(held, cond.HELD, "True", reason, text, now=scene.now)
+    note = scene.note("Warning", text)
+    return decision(scene, (), note if went.muted else alerting(note, "warn"), fields)
+
+
+def wait_for_interval(scene: Scene) -> Decision:
+    """Wait until the next step is due."""
+    return Decision(requeue_after=max(scene.due_in, 0.0))
+
+
+# -- helpers -----------------------------------------------------------------------------------------------------------------
+
+
+def _unheld(scene: Scene) -> JSON:
+    if cond.find(scene.status, cond.HELD) is None:
+        return {}
+    return {"conditions": cond.drop(conditions(scene), cond.HELD)}
+
+
+def _held_text(scene: Scene, gate: str, name: str, message: str) -> str:
+    what = GATES[gate][1]
+    return f"Waiting for {name} to confirm {what} of {scene.names.target}: {message}"
+
+
+def _weight_text(scene: Scene, weight: int) -> str:
+    return f"Traffic of {scene.names.target}: {weight} % to the canary, {100 - weight} % to the primary"
+
+
+def _run_begins(scene: Scene) -> JSON:
+    text = f"{scene.target_name} is under analysis"
+    fields = {
+        "lastAppliedSpec": scene.snapshot.hash,
+        "lastTrackedRevision": str(scene.snapshot.fence),
+        **scene.config_fields,
+    }
+    return entered(scene.status, "Progressing", scene.now, text, ZERO | fields, renew=True)
+
+
+def _ready_condition(scene: Scene, *, ready: bool) -> Decision:
+    reason, text = "Ready", f"{scene.target_name} is ready"
+    if not ready:
+        since = scene.ready_since if scene.ready_since is not None else scene.now
+        steady = scene.now - since >= scene.settings.deadline
+        reason, text = (cond.LOST if steady else "NotReady"), scene.target_ready.message
+    state: cond.State = "True" if ready else "False"
+    new = cond.put(conditions(scene), cond.CANARY_READY, state, reason, text, now=scene.now)
+    return status(scene, {"conditions": new})

@@ -1,0 +1,1 @@
+"""How a run goes on from one interval to the next, and where traffic goes meanwhile."""

@@ -1,0 +1,124 @@
+"""What a kind of target is: how it is copied, scaled, put to zero, and when it is rolled out.
+
+Implementations have no state and look at nothing but their arguments. The transition table speaks of target and primary only through
+this protocol, so that a kind is one file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.controller.core.decision import JSON, Objects, Plural, Write
+    from harness.controller.core.names import Names
+    from harness.controller.core.readiness import Readiness
+    from harness.controller.core.snapshots import Snapshot
+    from harness.controller.core.templates import Difference
+
+
+def unchanged(_: JSON) -> None:
+    """Change nothing in a pod spec."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Target and primary as read in this pass, and what concerns both."""
+
+    canary: JSON
+    names: Names
+    target: JSON
+    primary: JSON | None = None
+    objects: Objects = field(default_factory=dict)
+    revision: str = ""
+    """What `flagger-id` of the primary's template is to say: hash of the target's template, and digest of its configs."""
+    rewrite: Callable[[JSON], None] = unchanged
+    """Points a pod spec (a copy, in place) at the `-primary` configs."""
+    scaled: bool = False
+    """An autoscaler owns the numbers (`spec.autoscalerRef`): the primary's replicas are not touched."""
+    least: int = 1
+    """Least replicas of a run when nothing else says: the autoscaler's minimum."""
+    rests: bool = False
+    """The primary's autoscaler may take its last pod away (a ScaledObject with minReplicaCount 0): then its zero is as it should be."""
+
+
+class Target(Protocol):
+    """A kind of target."""
+
+    kind: str
+    """As people write it: Deployment, DaemonSet, Service, Knative Service."""
+    plural: Plural
+    pods: bool
+    """Whether it has a pod template: configs, selector label and Services of ours."""
+    scales: bool
+    """Whether it can be put to zero."""
+
+    def problem(self, target: JSON) -> str:
+        """Return why this target cannot be handled, naming field and allowed values; empty when it can. It is then left running."""
+        ...
+
+    def snapshot(self, target: JSON) -> Snapshot:
+        """Return hash and fence."""
+        ...
+
+    def rolled_out(self, obj: JSON, percent: int) -> Readiness:
+        """Judge target or primary."""
+        ...
+
+    def canary_ready(self, pair: Pair, percent: int) -> Readiness:
+        """Whether the revision to be analysed is there and ready; at zero it is not."""
+        ...
+
+    def primary_ready(self, pair: Pair, percent: int) -> Readiness:
+        """Whether what serves is rolled out; at zero only when the target is at zero too (P12, A12)."""
+        ...
+
+    def idle(self, pair: Pair) -> bool:
+        """Whether the target is at zero; always True where nothing can be put to zero."""
+        ...
+
+    def empty(self, pair: Pair) -> bool:
+        """Whether a run would judge not a single pod, since target and primary are both at zero on purpose."""
+        ...
+
+    def to_zero(self, pair: Pair) -> tuple[Write, ...]:
+        """Return the write that takes the target's pods away; nothing when it is at zero."""
+        ...
+
+    def to_run(self, pair: Pair) -> tuple[Write, ...]:
+        """Return the write that brings the target's pods back; nothing when it is not at zero."""
+        ...
+
+    def exists(self, pair: Pair) -> bool:
+        """Whether there is a primary."""
+        ...
+
+    def create(self, pair: Pair) -> tuple[Write, ...]:
+        """Return the writes that make the primary (and whatever stands in for it)."""
+        ...
+
+    def keep(self, pair: Pair) -> tuple[Write, ...]:
+        """Return the writes that are needed in every phase (a core Service's `-canary`); usually nothing."""
+        ...
+
+    def promote(self, pair: Pair) -> tuple[Write, ...]:
+        """Return the writes that bring the target's revision to the primary; nothing when it is there (P10)."""
+        ...
+
+    def revision_of(self, pair: Pair) -> str:
+        """Return the revision that the primary was made from, as `Pair.revision` named it; empty when another controller made it."""
+        ...
+
+    def holds(self, pair: Pair) -> bool:
+        """Whether the primary is exactly what the target makes, the name of the revision aside."""
+        ...
+
+    def differences(self, pair: Pair) -> tuple[Difference, ...]:
+        """Where both differ in more than the primary's rewriting (D11)."""
+        ...
+
+    def revert(self, pair: Pair) -> tuple[Write, ...]:
+        """Return the writes that let the target serve alone again, before its Canary goes."""
+        ...
