@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from harness.checks import builtin_steps, builtin_trace
 from harness.checks.builtin_settled import SettleWatch
+from harness.checks.call_log import gate_rows, stand_in_rows
 from harness.checks.deadlock import DeadlockWatch
 from harness.checks.paths import name_of
 from harness.checks.phases import PhaseLog
@@ -109,6 +110,7 @@ def judge(timeline: Timeline) -> DrillReport:
         )
     )
     last = timeline.observations[-1].t if timeline.observations else 0.0
+    judged = timeline.observations[: replay.plan.over + 1]
     return DrillReport(
         run_id=header.run_id,
         drill_id=header.drill_id,
@@ -133,6 +135,8 @@ def judge(timeline: Timeline) -> DrillReport:
         truncated=timeline.truncated,
         rollouts=() if replay.log is None else replay.log.rows(),
         upgrade_at=None if replay.log is None else replay.log.upgrade_at,
+        calls=gate_rows(judged, scenario),
+        stand_ins=stand_in_rows(timeline.observations),
     )
 
 

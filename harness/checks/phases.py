@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 
 AFTER: Final = "after"
 """Phase of the last row: the end of observation."""
-_USES: Final[dict[str, frozenset[str] | None]] = {"rollout": None, "pods": None}
+_USES: Final[dict[str, frozenset[str] | None]] = {
+    "rollout": frozenset({"exists", "phase", "message", "weight"}),
+    "pods": None,
+    "route": frozenset({"exists", "weights", "mirror"}),
+}
 _TOGETHER: Final = 0.1
 """Seconds. Changes this close to a row's beginning belong to it: one act of a controller reaches us in several events."""
 
@@ -64,6 +69,7 @@ class PhaseLog:
                 weight=weight,
                 step=state.step,
                 pods=places(facts.get("pods", ())),
+                route=_shares(facts.get("route", {})),
             )
         )
 
@@ -73,22 +79,17 @@ class PhaseLog:
             if row.pods or row.phase:
                 self.rows.append(row)
             return
-        if (row.phase, row.weight, row.pods) == (last.phase, last.weight, last.pods):
+        if _seen(row) == _seen(last):
             return
         close = row.t - last.t < _TOGETHER and row.phase == last.phase
         if not close or _blocked(last) - _blocked(row):
             self.rows.append(row)
             return
-        self.rows[-1] = PhaseRow(
-            last.t, last.since_change, row.phase, row.weight, row.step, row.pods
-        )
+        merged = dataclasses.replace(row, t=last.t, since_change=last.since_change)
+        self.rows[-1] = merged
         # Merging may make a row equal to the one before it.
         before = self.rows[-2] if len(self.rows) > 1 else None
-        if before is not None and (before.phase, before.weight, before.pods) == (
-            row.phase,
-            row.weight,
-            row.pods,
-        ):
+        if before is not None and _seen(before) == _seen(row):
             del self.rows[-1]
 
     def finish(self, state: State) -> None:
@@ -97,7 +98,7 @@ class PhaseLog:
             return
         last = self.rows[-1]
         since = state.since_change(self.over)
-        self.rows.append(PhaseRow(self.over, since, AFTER, last.weight, last.step, last.pods))
+        self.rows.append(dataclasses.replace(last, t=self.over, since_change=since, phase=AFTER))
 
     @property
     def final(self) -> tuple[str, float]:
@@ -116,6 +117,18 @@ class PhaseLog:
     def changes(self) -> list[tuple[float, str]]:
         """Every phase with the time at which it was seen first, in order."""
         return list(self._phases)
+
+
+def _seen(row: PhaseRow) -> tuple[object, ...]:
+    """Return what makes a row another one than the one before it."""
+    return row.phase, row.weight, row.pods, row.route
+
+
+def _shares(route: dict[str, Any]) -> str:
+    if not route.get("exists"):
+        return ""
+    told = [f"{role} {share}" for role, share in route.get("weights", {}).items()]
+    return ", ".join([*told, "mirrored"] if route.get("mirror") else told)
 
 
 def places(pods: Any) -> tuple[PodPlace, ...]:

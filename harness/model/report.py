@@ -101,6 +101,8 @@ class PhaseRow:
     weight: int | None
     step: str
     pods: tuple[PodPlace, ...]
+    route: str = field(default="", metadata=SPARSE)
+    """How the route's spec splits the traffic, e.g. `primary 90, canary 10`; empty where there is no route."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,35 @@ class RolloutRow:
     def target_unchanged(self) -> bool:
         """Whether the target is provably at the same revision as before."""
         return bool(self.target_before.hash) and self.target_before == self.target_after
+
+
+@dataclass(frozen=True, slots=True)
+class GateRow:
+    """One gate of the drill's receiver, or one receiver of alerts, and who called it."""
+
+    name: str
+    sort: str
+    """`gate`, `alert`, or `other`: calls that went to neither."""
+    answers: tuple[str, ...]
+    """What it was told to answer, at first and by each step that changed it."""
+    calls: int
+    answered: Mapping[str, int]
+    """Status (or `given up`: the caller did not wait) -> how often."""
+    phases: tuple[str, ...]
+    """What the callers said the phase was, each once."""
+    first: float | None
+    last: float | None
+    """When it was called; None: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandInRow:
+    """Something that stood for a part of the world that no cluster has."""
+
+    part: str
+    by: str
+    exact: bool
+    """Whether it is the very program that people run, or answers every question as that would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +357,10 @@ class DrillReport:
     """Where there is more than one rollout: a row for each, instead of `rows`."""
     upgrade_at: float | None = field(default=None, metadata=SPARSE)
     """When the last upgrade began."""
+    calls: tuple[GateRow, ...] = field(default=(), metadata=SPARSE)
+    """Where the scenario has a receiver: a row for each of its gates."""
+    stand_ins: tuple[StandInRow, ...] = field(default=(), metadata=SPARSE)
+    """What stood in for what."""
 
     def finding(self, check: str) -> Finding | None:
         """Return the finding of a check by its id."""

@@ -12,6 +12,7 @@ from harness.data import data_path
 from harness.model.clock import moment, span
 from harness.model.outcome import Outcome
 from harness.report.limits import GITHUB, Limits, fit
+from harness.report.markdown_outside import calls, stand_ins
 from harness.report.markdown_rollouts import rollouts
 from harness.report.markdown_rows import rows
 from harness.report.text import block, code, code_cell, esc, plural, short, table
@@ -77,6 +78,7 @@ def _render(report: DrillReport, limits: Limits, level: int) -> str:
             time_zero=_time_zero(report),
             rows=rows(report, limits),
             rollouts=rollouts(report, limits),
+            calls=calls(report, limits),
             recorded=[_recorded(entry, limits) for entry in report.recorded[: limits.items]],
             left=_left(report),
             left_items=_left_items(report, limits),
@@ -219,6 +221,7 @@ def _versions(report: DrillReport) -> str:
         ("cluster", f"{env.cluster_kind} {env.cluster_name}"),
         ("nodes", f"{nodes}{seed}"),
         *(("add-on", text) for text in env.addons),
+        *stand_ins(report),
         ("recording", f"{plural(report.observations, 'observation')} in {span(report.seconds)}"),
     ]
     return table(("what", "version"), [(name, esc(value)) for name, value in lines])

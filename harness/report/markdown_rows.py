@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from harness.report.limits import Limits
 
 _HEADERS = ("time", "since change", "phase", "weight", "pods")
+_PODS = 4
+"""Position of the last column."""
 
 
 class Rows(NamedTuple):
@@ -65,7 +67,14 @@ def _blocked(row: PhaseRow) -> set[str]:
 
 
 def _table(shown: tuple[PhaseRow, ...] | list[PhaseRow], limits: Limits) -> str:
-    return table(_HEADERS, [_cells(row, limits) for row in shown])
+    cells = [_cells(row, limits) for row in shown]
+    if not any(row.route for row in shown):
+        return table(_HEADERS, cells)
+    # The weight is what the rollout object says; the route is what requests meet.
+    routes = [esc(row.route) or "-" for row in shown]
+    headers = (*_HEADERS[:_PODS], "route", *_HEADERS[_PODS:])
+    wide = [(*c[:_PODS], route, *c[_PODS:]) for c, route in zip(cells, routes, strict=True)]
+    return table(headers, wide)
 
 
 def _cells(row: PhaseRow, limits: Limits) -> tuple[str, ...]:

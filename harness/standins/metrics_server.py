@@ -8,7 +8,6 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from harness.model.standins import ABSENT, DOWN, RATE
-from harness.programs.errors import ProgramError
 from harness.standins.exposition import Exposition, Metrics
 from harness.standins.front import Front
 from harness.standins.imitation import Imitation

@@ -26,10 +26,12 @@ from harness.model.timeline import ClusterFacts, parse
 from harness.programs import golang
 from harness.programs.modules import Module
 from harness.report.markdown import markdown
+from harness.run.addons import played as played_by_stand_in
 from harness.run.addons import provide
 from harness.run.casting import Casting
 from harness.run.pool import key_of
 from harness.tests.fake_go import FakeGo
+from harness.tests.test_clusters_knative_stand_in import cluster as knative
 from harness.tests.test_run_selection import plan
 from harness.tests.test_run_shared import ESTABLISHED
 
@@ -234,6 +236,28 @@ def test_an_embedded_cluster_gets_what_it_lacks_and_keeps_what_it_has() -> None:
     assert kept["spec"]["x"] == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "names", "expected"),
+    [
+        ("embedded", ["knative-crds"], 1),
+        ("existing", ["knative-crds"], 0),
+        ("embedded", ["keda"], 0),
+    ],
+)
+def test_revisions_are_made_on_our_clusters_only(
+    kind: str, names: list[str], expected: int
+) -> None:
+    server = knative()
+    cluster = Cluster("x", ClusterFacts(kind, "x", "v1.35.4", ("n1",)), Path("/nowhere"))
+
+    async def act() -> None:
+        async with server.client() as client, played_by_stand_in(client, cluster, names, print):
+            await asyncio.sleep(2)
+
+    run_virtual(act())
+    assert len(server.objects("Revision", "n")) == expected
+
+
 # What is simulated
 
 
@@ -272,9 +296,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(processes, "end", end)
     monkeypatch.setattr(kwokctl, "start", lambda _: log.append("start"))
     monkeypatch.setattr(ports, "answers", lambda _: True)
-    monkeypatch.setattr(
-        "harness.clusters.embedded.readiness.Api", lambda _: FakeApi(log)
-    )
+    monkeypatch.setattr("harness.clusters.embedded.readiness.Api", lambda _: FakeApi(log))
     return log
 
 

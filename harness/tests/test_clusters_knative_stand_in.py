@@ -133,6 +133,19 @@ def test_traffic_follows_the_spec_and_makes_no_revision() -> None:
     ]
 
 
+def test_empty_fields_that_a_client_writes_back_make_no_revision() -> None:
+    server = cluster()
+
+    async def act() -> None:
+        container = {"image": "app:1", "resources": {}}
+        same = {"metadata": {"creationTimestamp": None}, "spec": {"containers": [container]}}
+        server.update("Service", "web", NS, {"spec": {"template": same}})
+        await asyncio.sleep(2 * SLOWEST)
+
+    play(server, act)
+    assert revisions(server) == ["web-00001"]
+
+
 def test_traffic_to_a_revision_that_is_not_there_stays_as_it_was() -> None:
     server = cluster()
 

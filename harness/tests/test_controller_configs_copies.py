@@ -38,13 +38,15 @@ def run(*objects: JSON, owner: JSON = CANARY, source: JSON = TEMPLATE) -> Copies
 
 def carried_out(write: Write, *objects: JSON) -> JSON:
     """What the server holds after a write."""
-    (existing,) = [obj for obj in objects if obj["metadata"]["name"] == write.name] or [None]
+    existing = next((obj for obj in objects if obj["metadata"]["name"] == write.name), None)
     done: JSON = write.body if write.verb == "create" else merge_patch(existing, write.body)
-    return merge(done, {"metadata": {"resourceVersion": "8"}})
+    held: JSON = merge(done, {"metadata": {"resourceVersion": "8"}})
+    return held
 
 
 def owned(obj: JSON, *owners: JSON) -> JSON:
-    return merge(obj, {"metadata": {"ownerReferences": list(owners)}})
+    result: JSON = merge(obj, {"metadata": {"ownerReferences": list(owners)}})
+    return result
 
 
 MINE, THEIRS = owner_reference(CANARY), owner_reference(OTHER)

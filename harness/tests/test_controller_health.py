@@ -163,10 +163,10 @@ def test_of_two_processes_one_works_and_the_other_is_ready_to() -> None:
         async with second.running() as port:
             await until(lambda: bool(second.events("ready")))
             assert (await ask(port, "/readyz"))[::2] == (200, "ok\n")
-            async with first.running() as port:
+            async with first.running() as other:
                 await until(lambda: bool(first.events("standby")))
-                assert (await ask(port, "/readyz"))[::2] == (200, "ok, standing by\n")
-                text = (await ask(port, "/metrics"))[2]
+                assert (await ask(other, "/readyz"))[::2] == (200, "ok, standing by\n")
+                text = (await ask(other, "/metrics"))[2]
                 assert has(text, ["rollout_drill_controller_leader 0.0"])
                 assert not first.events("ready")
         assert not first.events("leading")
@@ -186,25 +186,21 @@ def test_the_next_process_goes_on_where_the_first_one_ended() -> None:
         await asyncio.sleep(5)
         first.cancel()
         await asyncio.wait({first})
-        status = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1}
-        full = {"status": status | {"availableReplicas": 1}}
-        for name in ("web", "web-primary"):
-            count = (cluster.get("Deployment", name, "n") or {})["spec"]["replicas"]
-            ready = {key: count for key in full["status"] if key != "observedGeneration"}
-            generation = (cluster.get("Deployment", name, "n") or {})["metadata"]["generation"]
-            change = {"status": ready | {"observedGeneration": generation}}
-            cluster.update("Deployment", name, "n", change)
+        for obj in cluster.objects("Deployment", "n"):
+            meta, count = obj["metadata"], obj["spec"]["replicas"]
+            counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), count)
+            change = {"status": {"observedGeneration": meta["generation"], **counts}}
+            cluster.update("Deployment", meta["name"], "n", change)
         await phase(cluster, "Initialized")
         second.cancel()
         await asyncio.wait({second})
         assert not (cluster.objects("Lease", "n")[0]["spec"]["holderIdentity"])
 
     async def phase(cluster: FakeCluster, wanted: str) -> None:
-        async with asyncio.timeout(60):
-            while ((cluster.get("Canary", "web", "n") or {}).get("status") or {}).get(
-                "phase"
-            ) != wanted:
-                await asyncio.sleep(0.1)
+        def found() -> str:
+            return str((cluster.objects("Canary", "n")[0].get("status") or {}).get("phase"))
+
+        await until(lambda: found() == wanted, within=60)
 
     async def serve(cluster: FakeCluster, loop: asyncio.AbstractEventLoop) -> None:
         options = Options("n", leader_elect=True)

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from harness.controller.core import primary, services
+from harness.controller.core import services
 from harness.controller.core.names import names_of
+from harness.controller.core.targets.base import Pair
+from harness.controller.core.targets.deployment import DeploymentTarget
 from harness.tests.controller_sim import canary, deployment, image, image_of, merge, running
 
 JSON = dict[str, Any]
+DEPLOYMENTS = DeploymentTarget()
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -22,9 +25,13 @@ def stored(obj: JSON, **metadata: Any) -> JSON:
     return result
 
 
+def pair(owner: JSON, target: JSON, revision: str, primary: JSON | None = None) -> Pair:
+    return Pair(owner, names_of(owner, target), target, primary, revision=revision)
+
+
 def made(target: JSON, **spec: Any) -> JSON:
     owner = stored(canary(**spec))
-    write = primary.create(owner, names_of(owner, target), target, "v2:00")
+    (write,) = DEPLOYMENTS.create(pair(owner, target, "v2:00"))
     assert (write.verb, write.resource) == ("create", "deployments")
     return write.body
 
@@ -145,7 +152,8 @@ def test_a_label_value_other_than_the_name_is_rewritten_too() -> None:
     }
     owner = stored(canary(targetRef={"kind": "Deployment", "name": "web-api"}))
     target["spec"]["template"]["spec"] |= pod
-    body = primary.create(owner, names_of(owner, target), target, "v2:00").body
+    (write,) = DEPLOYMENTS.create(pair(owner, target, "v2:00"))
+    body = write.body
     affinity = body["spec"]["template"]["spec"]["affinity"]
     anti = affinity["podAntiAffinity"][REQUIRED][0]["labelSelector"]
     assert anti == {"matchLabels": {"app": "web-primary"}}
@@ -222,10 +230,11 @@ def test_promoting_what_is_there_writes_nothing() -> None:
     target = stored(deployment())
     owner = stored(canary())
     names = names_of(owner, target)
-    held = stored(primary.create(owner, names, target, "v2:00").body)
-    assert primary.promote(names, target, held, "v2:00") == ()
-    assert primary.holds(names, target, held)
-    (write,) = primary.promote(names, target, held, "v2:01")
+    (made_first,) = DEPLOYMENTS.create(pair(owner, target, "v2:00"))
+    held = stored(made_first.body)
+    assert DEPLOYMENTS.promote(pair(owner, target, "v2:00", held)) == ()
+    assert DEPLOYMENTS.holds(pair(owner, target, "v2:00", held))
+    (write,) = DEPLOYMENTS.promote(pair(owner, target, "v2:01", held))
     assert (write.verb, write.precondition) == ("replace", "1")
 
 

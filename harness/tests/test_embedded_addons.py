@@ -11,7 +11,7 @@ import pytest
 
 from harness.clusters import addons
 from harness.clusters.embedded import processes
-from harness.clusters.knative_stand_in import LABEL, SERVICE
+from harness.clusters.knative_stand_in import LABEL, SERVICE, delay
 from harness.kube.client import KubeClient
 from harness.kube.resource import CRD, NAMESPACE, POD, SERVICEACCOUNT, Resource
 from harness.run.addons import played, provide
@@ -84,19 +84,23 @@ def within(cluster: Cluster, act: Callable[[KubeClient, str], Awaitable[None]]) 
     asyncio.run(run())
 
 
-async def seen(client: KubeClient, key: Resource, where: tuple[str, str], what: str) -> JSON:
-    """Return an object once `what`, an expression over `o`, holds."""
+async def seen(
+    client: KubeClient, key: Resource, where: tuple[str, str], holds: Callable[[JSON], bool]
+) -> JSON:
+    """Return an object once `holds` does."""
     namespace, name = where
     last: JSON = {}
     try:
         async with asyncio.timeout(WITHIN):
             while True:
                 last = await client.get(key, name, namespace)
-                if eval(what, {"o": last, "accepted": accepted}):  # noqa: S307 - the test's own words
+                if holds(last):
                     return last
                 await asyncio.sleep(0.05)
     except TimeoutError:
-        pytest.fail(f"{what} did not hold within {WITHIN:g} s; seen last: {last.get('status')}")
+        pytest.fail(
+            f"{key.kind} not as expected within {WITHIN:g} s; seen last: {last.get('status')}"
+        )
 
 
 def accepted(route: JSON) -> list[tuple[str, str, int]]:
@@ -107,6 +111,23 @@ def accepted(route: JSON) -> list[tuple[str, str, int]]:
         for one in parent["conditions"]
         if one["type"] == "Accepted"
     ]
+
+
+def true_conditions(obj: JSON) -> set[str]:
+    conditions = (obj.get("status") or {}).get("conditions") or []
+    return {one["type"] for one in conditions if one["status"] == "True"}
+
+
+def ready_revision(service: JSON) -> str:
+    return str((service.get("status") or {}).get("latestReadyRevisionName", ""))
+
+
+def created_revision(service: JSON) -> str:
+    return str((service.get("status") or {}).get("latestCreatedRevisionName", ""))
+
+
+def first_of(service: str) -> JSON:
+    return {"metadata": {"name": f"{service}-00001"}}
 
 
 def route(*parents: str, **labels: str) -> JSON:
@@ -155,7 +176,7 @@ def test_a_route_is_accepted_at_every_generation_by_all_parents(cluster: Cluster
     async def act(client: KubeClient, namespace: str) -> None:
         where = (namespace, "web")
         await client.create(ROUTE, route("edge", "inner"), namespace, field_manager=ME)
-        first = await seen(client, ROUTE, where, "len(accepted(o)) == 2")
+        first = await seen(client, ROUTE, where, lambda o: len(accepted(o)) == 2)
         assert accepted(first) == [("edge", "True", 1), ("inner", "True", 1)]
         assert [p["parentRef"] for p in first["status"]["parents"]] == first["spec"]["parentRefs"]
         types = [one["type"] for one in first["status"]["parents"][0]["conditions"]]
@@ -163,7 +184,7 @@ def test_a_route_is_accepted_at_every_generation_by_all_parents(cluster: Cluster
         patch = {"spec": route("edge")["spec"]}
         patch["spec"]["rules"][0]["backendRefs"][0]["weight"] = 50
         await client.patch(ROUTE, "web", namespace, patch, field_manager=ME)
-        await seen(client, ROUTE, where, "accepted(o) == [('edge', 'True', 2)]")
+        await seen(client, ROUTE, where, lambda o: accepted(o) == [("edge", "True", 2)])
 
     within(cluster, act)
 
@@ -182,20 +203,20 @@ def test_a_route_is_refused_or_not_answered_when_told(cluster: Cluster) -> None:
 
         told = route("edge", **{"rollout-drill/route": "refused"})
         await client.create(ROUTE, told, namespace, field_manager=ME)
-        await seen(client, ROUTE, where, "accepted(o) == [('edge', 'False', 1)]")
+        await seen(client, ROUTE, where, lambda o: accepted(o) == [("edge", "False", 1)])
         await tell(None, 100)  # the generation stays, the answer does not
-        await seen(client, ROUTE, where, "accepted(o) == [('edge', 'True', 1)]")
+        await seen(client, ROUTE, where, lambda o: accepted(o) == [("edge", "True", 1)])
         await tell("never", 50)
         # Another route is answered meanwhile: so this one would have been.
         other = route("edge")
         other["metadata"]["name"] = "other"
         await client.create(ROUTE, other, namespace, field_manager=ME)
-        await seen(client, ROUTE, (namespace, "other"), "accepted(o)")
+        await seen(client, ROUTE, (namespace, "other"), lambda o: bool(accepted(o)))
         late = await client.get(ROUTE, "web", namespace)
         assert late["metadata"]["generation"] == 2
         assert accepted(late) == [("edge", "True", 1)]
         await tell("refused", 50)
-        await seen(client, ROUTE, where, "accepted(o) == [('edge', 'False', 2)]")
+        await seen(client, ROUTE, where, lambda o: accepted(o) == [("edge", "False", 2)])
 
     within(cluster, act)
 
@@ -218,21 +239,21 @@ def test_a_gateway_is_programmed_and_pods_start_as_before(cluster: Cluster) -> N
     async def act(client: KubeClient, namespace: str) -> None:
         await client.create(GATEWAY, gateway, namespace, field_manager=ME)
         async with asyncio.timeout(WITHIN):
-            while not await client.exists(SERVICEACCOUNT, "default", namespace):
+            while not await client.exists(SERVICEACCOUNT, "default", namespace):  # noqa: ASYNC110 - the server is what is waited for
                 await asyncio.sleep(0.05)
         await client.create(POD, pod, namespace, field_manager=ME)
         found = await seen(
             client,
             GATEWAY,
             (namespace, "edge"),
-            "{'Accepted', 'Programmed'} == {c['type'] for c in o['status']['conditions'] if c['status'] == 'True'}",
+            lambda o: {"Accepted", "Programmed"} == true_conditions(o),
         )
         assert {c["observedGeneration"] for c in found["status"]["conditions"]} == {1}
         await seen(
             client,
             POD,
             (namespace, "one"),
-            "('Ready', 'True') in {(c['type'], c['status']) for c in o.get('status', {}).get('conditions', [])}",
+            lambda o: "Ready" in true_conditions(o),
         )
 
     within(cluster, act)
@@ -252,26 +273,31 @@ def test_the_stand_in_makes_a_second_revision_and_moves_the_traffic(cluster: Clu
                 "spec": {"template": template("dev.local/a:1")},
             }
             await client.create(SERVICE, service, namespace, field_manager=ME)
-            ready = "o.get('status', {}).get('latestReadyRevisionName')"
-            await seen(client, SERVICE, where, f"{ready} == 'web-00001'")
+            await seen(client, SERVICE, where, lambda o: ready_revision(o) == "web-00001")
             traffic = [
                 {"latestRevision": True, "percent": 0},
                 {"revisionName": "web-00001", "percent": 100},
             ]
             patch = {"spec": {"template": template("dev.local/a:2"), "traffic": traffic}}
             await client.patch(SERVICE, "web", namespace, patch, field_manager=ME)
-            found = await seen(client, SERVICE, where, f"{ready} == 'web-00002'")
+            found = await seen(client, SERVICE, where, lambda o: ready_revision(o) == "web-00002")
             assert found["status"]["observedGeneration"] == found["metadata"]["generation"] == 2
-            assert [(row["revisionName"], row["percent"]) for row in found["status"]["traffic"]] == [
+            assert [
+                (row["revisionName"], row["percent"]) for row in found["status"]["traffic"]
+            ] == [
                 ("web-00002", 0),
                 ("web-00001", 100),
             ]
             told = {"spec": {"template": template("dev.local/a:3", **{LABEL: "never-ready"})}}
             await client.patch(SERVICE, "web", namespace, told, field_manager=ME)
-            created = "o['status']['latestCreatedRevisionName']"
-            await seen(client, SERVICE, where, f"{created} == 'web-00003'")
-            await asyncio.sleep(1.0)
+            await seen(client, SERVICE, where, lambda o: created_revision(o) == "web-00003")
+            # One that takes longer is ready meanwhile.
+            slow = max((f"s{n}" for n in range(20)), key=lambda name: delay(1, first_of(name)))
+            assert delay(1, first_of(slow)) > delay(1, {"metadata": {"name": "web-00003"}})
+            service["metadata"] = {"name": slow}
+            await client.create(SERVICE, service, namespace, field_manager=ME)
+            await seen(client, SERVICE, (namespace, slow), lambda o: bool(ready_revision(o)))
             late = await client.get(SERVICE, "web", namespace)
-            assert late["status"]["latestReadyRevisionName"] == "web-00002"
+            assert ready_revision(late) == "web-00002"
 
     within(cluster, act)

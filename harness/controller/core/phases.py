@@ -184,6 +184,7 @@ TABLE: Final[tuple[Rule, ...]] = (
     Rule("hindered",           ANY,        lambda s: bool(upkeep.hindrance(s)),               general.hindered),
     Rule("upkeep",             ANY,        lambda s: bool(upkeep.upkeep(s)),                  general.mend),
     Rule("comparison-failed",  IDLE,       lambda s: s.tracking.foreign and s.verdict.error,  tracking.comparison_failed),
+    Rule("bootstrap-wait",     BOOT,       booting(lambda s: not s.primary_exists and not s.workload.pods), bootstrap.wait_for_first),
     Rule("primary-missing",    ANY,        lambda s: not s.primary_exists,                    general.primary_missing),
 
     # bootstrap: nothing live is touched before the primary is ready
@@ -251,8 +252,8 @@ TABLE: Final[tuple[Rule, ...]] = (
     Rule("adopt-promotion",    ENDING,     lambda s: s.tracking.foreign or _lost(s),          tracking.adopt_promotion),
     Rule("promote-again",      PROMOTING,  lambda s: not s.primary_carries_applied and s.pair.revision == s.applied_revision,
                                                                                               promotion.promote),
-    Rule("step-back-wait",     PROMOTING,  lambda s: _promoted(s) and _steps_left(s) and s.due_in > 0, promotion.wait_to_step_back),
-    Rule("step-back",          PROMOTING,  lambda s: _promoted(s) and _steps_left(s),         promotion.step_back),
+    Rule("step-back-wait",     PROMOTING,  lambda s: _promoted(s) and _stepwise(s) and s.due_in > 0, promotion.wait_to_step_back),
+    Rule("step-back",          PROMOTING,  lambda s: _promoted(s) and _stepwise(s) and s.weight > s.settings.promotion_step, promotion.step_back),
     Rule("promoted",           PROMOTING,  _promoted,                                         promotion.finalise),
     Rule("succeed",            FINALISING, lambda s: _promoted(s) and not s.route_waits,      promotion.succeed),
     Rule("finalising-route",   FINALISING, _promoted,                                         promotion.wait_for_route),
@@ -288,10 +289,10 @@ SKIPPED: Final[Mapping[str, str]] = {
 }
 
 
-def _steps_left(s: Scene) -> bool:
+def _stepwise(s: Scene) -> bool:
     """Whether the traffic goes back to the primary step by step, and is not there yet."""
-    step = s.settings.promotion_step
-    return s.settings.strategy == "weights" and step > 0 and s.weight > step
+    steps = s.settings.strategy == "weights" and s.settings.promotion_step > 0
+    return steps and s.weight > 0
 
 
 def decide(world: World, canary: JSON, now: float) -> Decision:

@@ -109,8 +109,20 @@ class Reading:
 
     @property
     def primary_name(self) -> str:
-        """Kind and name of the primary."""
+        """What serves as primary, in words; a Knative Service has no second one."""
+        if self.workload.plural == "kservices":
+            return f"The primary revision of {self.target_name}"
         return f"{self.kind} {self.names.primary}"
+
+    @property
+    def serves(self) -> str:
+        """Say that the primary serves."""
+        return f"{self.primary_name} serves"
+
+    @property
+    def goes(self) -> str:
+        """Say that the target goes to zero, where it can."""
+        return f", {self.names.target} goes to zero" if self.workload.scales else ""
 
     @cached_property
     def primary_exists(self) -> bool:

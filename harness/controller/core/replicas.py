@@ -37,11 +37,6 @@ def at_bootstrap(target: JSON) -> int:
     return replicas or (0 if users_choice(target) else 1)
 
 
-def at_start(target: JSON, primary: JSON | None) -> int:
-    """Return the target's replicas for a run: its own, or as many as the primary has, at least one."""
-    return wanted(target) or (wanted(primary) if primary else 0) or 1
-
-
 def at_promotion(target: JSON, primary: JSON) -> int:
     """Return the primary's replicas at promotion: a user's number for the target, else what it has (A11).
 

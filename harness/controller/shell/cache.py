@@ -81,16 +81,17 @@ class Cache:
         names, kind = names_of(canary, None), target_for(canary)
         targets = self._objects.get(kind.plural if kind else DEPLOYMENTS, {})
         services = self._objects.get(SERVICES, {})
+        kinds = self.kinds(canary)
         wanted = (
             names.apex,
             names.primary_service,
             names.canary_service,
             names.target + "-canary",
         )
-        kinds = self.kinds(canary)
         return World(
             target=targets.get(names.target),
-            primary=targets.get(names.primary),
+            # What serves as primary of a Knative Service is a revision.
+            primary=None if "krevisions" in kinds else targets.get(names.primary),
             services={name: services[name] for name in wanted if name in services},
             objects={kind: self._objects[kind] for kind in kinds if kind in self._objects},
             absent={

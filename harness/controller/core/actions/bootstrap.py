@@ -55,9 +55,9 @@ def initialise(scene: Scene) -> Decision:
         "lastTrackedRevision": str(now.fence.open() if moved else now.fence),
         **(upkeep.copied_configs(scene) if moved else scene.config_fields),
     }
-    text = f"{scene.primary_name} serves; {names.target} waits for a new revision"
+    text = f"{scene.serves}; {names.target} waits for a new revision"
     entry = entered(scene.status, "Initialized", scene.now, text, ZERO | fields)
-    note = scene.note("Normal", f"Initialised: {names.primary} serves, {names.target} goes to zero")
+    note = scene.note("Normal", f"Initialised: {scene.serves}{scene.goes}")
     note = alerting(note, "info", facts=True)
     writes = upkeep.to_zero(scene)
     return replace(decision(scene, writes, note, entry), refresh=refresh_for(scene, known))
@@ -82,6 +82,12 @@ def repair(scene: Scene) -> Decision:
     entry = entered(scene.status, "Initializing", scene.now, text, renew=True)
     note = scene.note("Normal", f"New revision before the first success: {names.primary} remade")
     return decision(scene, upkeep.promotion(scene), note, entry)
+
+
+def wait_for_first(scene: Scene) -> Decision:
+    """Knative has not made a revision yet that could serve as primary."""
+    text = f"Waiting for the first revision of {scene.target_name}"
+    return Decision(notes=(scene.note("Normal", text),))
 
 
 def wait_for_primary(scene: Scene) -> Decision:

@@ -56,7 +56,7 @@ def wait_to_step_back(scene: Scene) -> Decision:
 
 def finalise(scene: Scene) -> Decision:
     """The primary has rolled: all traffic goes to it."""
-    text = f"{scene.primary_name} is rolled out; {scene.names.target} goes to zero"
+    text = f"{scene.primary_name} is rolled out{scene.goes}"
     entry = entered(scene.status, "Finalising", scene.now, text, {"canaryWeight": 0})
     writes, fields = routed(scene, entry)
     return replace(status(scene, fields), writes=writes)
@@ -71,10 +71,11 @@ def wait_for_route(scene: Scene) -> Decision:
 def succeed(scene: Scene) -> Decision:
     """Scale the target to zero and record the promoted revision."""
     names = scene.names
-    text = f"{scene.primary_name} runs the new revision; {names.target} is scaled to zero"
+    idle = f"; {names.target} is scaled to zero" if scene.workload.scales else ""
+    text = f"{scene.primary_name} runs the new revision{idle}"
     fields = {"canaryWeight": 0, "iterations": 0, "lastPromotedSpec": scene.tracking.applied}
     entry = post_rollout(scene, entered(scene.status, "Succeeded", scene.now, text, fields))
-    note = scene.note("Normal", f"Promotion completed: {names.primary} serves the new revision")
+    note = scene.note("Normal", f"Promotion completed: {scene.primary_name} serves the new revision")
     found = decision(scene, upkeep.to_zero(scene), alerting(note, "info", facts=True), entry)
     return replace(found, refresh=refresh_for(scene, scene.tracking.applied))
 

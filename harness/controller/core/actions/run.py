@@ -43,7 +43,8 @@ def ask_start(scene: Scene) -> Decision:
 def start(scene: Scene) -> Decision:
     """Scale the target up, then record the revision that was compared (D1, D6)."""
     target = scene.names.target
-    note = scene.note("Normal", f"New revision of {target} found: scaling it up")
+    up = ": scaling it up" if scene.workload.scales else ""
+    note = scene.note("Normal", f"New revision of {target} found{up}")
     found = decision(
         scene, upkeep.to_run(scene), alerting(note, "info", facts=True), _run_begins(scene)
     )
@@ -100,7 +101,10 @@ def restart(scene: Scene) -> Decision:
 def hold_start(scene: Scene) -> Decision:
     """Not a single pod would be judged: leave the revision undecided, so that it is not lost (D1, P12)."""
     names = scene.names
-    text = f"New revision of {names.target}, but {names.primary} is at zero: waiting for replicas"
+    why = f"{names.primary} is at zero: waiting for replicas"
+    if scene.workload.plural == "daemonsets":
+        why = "no node is eligible: waiting for one"
+    text = f"New revision of {names.target}, but {why}"
     return noted(scene, "Warning", text)
 
 

@@ -1,0 +1,46 @@
+"""What the Markdown report says of the world outside the cluster: the calls that came in, and what stood in for what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.model.clock import moment
+from harness.report.text import code_cell, esc, short, table
+
+if TYPE_CHECKING:
+    from harness.model.report import DrillReport, GateRow
+    from harness.report.limits import Limits
+
+_HEADERS = ("called", "what", "answers", "times", "it answered", "in phases", "first", "last")
+
+
+def calls(report: DrillReport, limits: Limits) -> str:
+    """Return the table of gates and receivers of alerts; empty where the scenario has none."""
+    if not report.calls:
+        return ""
+    return table(_HEADERS, [_cells(row, limits) for row in report.calls[: limits.items]])
+
+
+def _cells(row: GateRow, limits: Limits) -> tuple[str, ...]:
+    answered = ", ".join(f"{count} × {status}" for status, count in row.answered.items())
+    return (
+        code_cell(row.name),
+        row.sort,
+        esc(short(" → ".join(row.answers), limits.evidence)),
+        str(row.calls),
+        esc(answered) or "-",
+        esc(", ".join(row.phases)) or "-",
+        "-" if row.first is None else moment(row.first),
+        "-" if row.last is None else moment(row.last),
+    )
+
+
+def stand_ins(report: DrillReport) -> list[tuple[str, str]]:
+    """Return rows of the table of versions: `stand-in`, and who stood in for what."""
+    return [
+        (
+            "stand-in",
+            f"{row.part}: {row.by}" + ("" if row.exact else " (not the program that people run)"),
+        )
+        for row in report.stand_ins
+    ]
