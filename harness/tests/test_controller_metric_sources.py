@@ -287,6 +287,21 @@ def test_a_source_s_answer_that_repeats_its_credentials_is_masked() -> None:
     running(story)
 
 
+def test_credentials_do_not_follow_a_redirect_to_somebody_else() -> None:
+    async def story() -> None:
+        async with served((200, vector("3"))) as other:
+            away = other.url + "/api/v1/query?query=q"
+            async with served((302, "", {"Location": away})) as server:
+                world = World()
+                template(world, server.url, secretRef={"name": "s"}, headers={"X-Key": ["k"]})
+                secret(world, token="t0ken")
+                assert (await world.metric(**ENTRY)).value == 3.0
+                assert server.seen[0].headers["authorization"] == "Bearer t0ken"
+                assert not {"authorization", "x-key"} & set(other.seen[0].headers)
+
+    running(story)
+
+
 def test_an_untrusted_source_is_asked_only_when_its_template_says_so(tmp_path: Path) -> None:
     tls = own_certificate(tmp_path)
 

@@ -91,6 +91,7 @@ def test_a_run_from_the_first_step_to_the_next_run(provider: str) -> None:
     second = server.canary["status"][HELD]
     assert second != first, "a new run, even of the same revision, has a cookie of its own"
     assert second.startswith("stay=")
+    assert server.rules() == [[(CANARY, 100)], [(PRIMARY, 100)], [(PRIMARY, 90), (CANARY, 10)]]
 
 
 def test_cut_off_before_the_status_the_same_cookies_come_again() -> None:

@@ -165,6 +165,13 @@ def test_a_rewrite_of_another_type_replaces_the_full_path() -> None:
     assert one["urlRewrite"] == {"path": {"type": "ReplaceFullPath", "replaceFullPath": "/x"}}
 
 
+def test_a_cors_filter_without_an_age_has_the_servers_and_is_no_drift() -> None:
+    server = Server(canary(GATEWAY, corsPolicy={"allowOrigin": ["*"]}))
+    server.route(0)
+    (one,) = server.http_route["spec"]["rules"][0]["filters"]
+    assert one == {"type": "CORS", "cors": {"allowOrigins": ["*"], "maxAge": 5}}
+
+
 @pytest.mark.parametrize(
     ("asked", "percent"), [(None, None), (0, None), (100, None), (1, 1), (99, 99)]
 )

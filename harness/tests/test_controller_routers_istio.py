@@ -211,9 +211,10 @@ def test_a_users_virtual_service_is_taken_over_and_given_back() -> None:
     assert server.virtual_service["metadata"].get("annotations", {}) == {}
 
 
-def test_a_rule_that_cannot_stand_beside_a_route_is_dropped() -> None:
+@pytest.mark.parametrize("field", ["delegate", "redirect", "directResponse", "mirrorPercent"])
+def test_what_cannot_stand_beside_a_route_is_dropped(field: str) -> None:
     users = copy.deepcopy(USERS)
-    users["spec"]["http"] = [{"delegate": {"name": "other"}, "statPrefix": "x"}]
+    users["spec"]["http"] = [{field: {"name": "other"}, "statPrefix": "x"}]
     server = Server(canary("istio"))
     server.put("virtualservices", users)
     server.route(0)

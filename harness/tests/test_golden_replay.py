@@ -163,11 +163,11 @@ def _snapshot(vector: JSON) -> Snapshot:
 def _refresh(vector: JSON) -> None:
     """Our own write returned an object with this hash and fence."""
     server, seen = vector["server"], _snapshot(vector)
-    asked = Refresh("web", server["lastAppliedSpec"])
+    asked = Refresh("deployments", "web", server["lastAppliedSpec"])
     decision = Decision(status={"phase": "Succeeded"}, refresh=asked)
     write = Write("patch", "deployments", "web", {})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refresh, "deployment_snapshot", lambda _: seen)
+        patch.setattr(refresh, "snapshot", lambda _: seen)
         answer: JSON = {"metadata": {}, "spec": {}}
         after = server | (refreshed(decision, write, answer).status or {})
     assert after == {"phase": "Succeeded", **vector["expect"]["server"]}, vector["name"]

@@ -232,4 +232,6 @@ class Scene(Changes):
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What cannot work as it is, in sentences (O5)."""
-        return warnings.of(self.pair) if self.workload.pods else ()
+        found = warnings.of(self.pair) if self.workload.pods else ()
+        scaler = self.scaler.warning if self.scaler is not None else ""
+        return (*found, f"{scaler}.") if scaler else found
