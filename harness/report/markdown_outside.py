@@ -22,7 +22,7 @@ def calls(report: DrillReport, limits: Limits) -> str:
 
 
 def _cells(row: GateRow, limits: Limits) -> tuple[str, ...]:
-    answered = ", ".join(f"{count} × {status}" for status, count in row.answered.items())
+    answered = ", ".join(f"{status} ({count})" for status, count in row.answered.items())
     return (
         code_cell(row.name),
         row.sort,

@@ -23,6 +23,7 @@ from harness.controller.core.decision import Plural, Write
 from harness.controller.manifest import ManifestError, manifest
 from harness.controller.options import parse
 from harness.controller.shell import log as logs
+from harness.controller.shell.kinds import RESOURCES
 from harness.controller.shell.lease import LEASE_NAME, Election, Timing
 from harness.kube import config, in_cluster
 from harness.kube.client import KubeClient
@@ -44,22 +45,6 @@ Right = tuple[str, str, str]
 CORE: Final = Path(harness.controller.__file__).parent / "core"
 IMAGE: Final = "registry.example/rollout-drill:1"
 
-WHERE: Final[dict[str, tuple[str, str]]] = {
-    "canaries": ("flagger.app", "canaries"),
-    "deployments": ("apps", "deployments"),
-    "daemonsets": ("apps", "daemonsets"),
-    "services": ("", "services"),
-    "configmaps": ("", "configmaps"),
-    "secrets": ("", "secrets"),
-    "horizontalpodautoscalers": ("autoscaling", "horizontalpodautoscalers"),
-    "scaledobjects": ("keda.sh", "scaledobjects"),
-    "httproutes": ("gateway.networking.k8s.io", "httproutes"),
-    "virtualservices": ("networking.istio.io", "virtualservices"),
-    "destinationrules": ("networking.istio.io", "destinationrules"),
-    "kservices": ("serving.knative.dev", "services"),
-    "krevisions": ("serving.knative.dev", "revisions"),
-}
-"""Where each kind that a pass may read is served."""
 CHOSEN: Final[dict[str, tuple[str, ...]]] = {
     "targets/workload.py": ("deployments", "daemonsets"),
     "configs/copies.py": ("configmaps", "secrets"),
@@ -120,25 +105,29 @@ def written() -> Iterator[tuple[str, str]]:
 def _meant(file: str, call: ast.Call) -> Iterator[tuple[str, str]]:
     verb, resource = call.args[:2]
     assert isinstance(verb, ast.Constant), f"{file}:{call.lineno}: a verb that is computed"
+    plurals: tuple[str, ...] = CHOSEN.get(file, ())
     if isinstance(resource, ast.Constant):
-        yield resource.value, verb.value
-        return
-    assert file in CHOSEN, f"{file}:{call.lineno}: which kinds does it write? Say so in CHOSEN"
-    for plural in CHOSEN[file]:
-        yield plural, verb.value
+        plurals = (str(resource.value),)
+    assert plurals, f"{file}:{call.lineno}: which kinds does it write? Say so in CHOSEN"
+    for plural in plurals:
+        yield plural, str(verb.value)
+
+
+def place(plural: str) -> tuple[str, str]:
+    return RESOURCES[plural].group, RESOURCES[plural].plural
 
 
 def test_every_kind_has_its_place() -> None:
-    assert set(WHERE) == set(typing.get_args(Plural))
+    assert set(RESOURCES) == set(typing.get_args(Plural))
     assert set(VERBS) == set(typing.get_args(typing.get_type_hints(Write)["verb"]))
 
 
 def test_the_role_allows_what_can_be_done_and_nothing_else() -> None:
     needed = set(BESIDES)
     for plural, verb in written():
-        needed.add((*WHERE[plural], VERBS[verb]))
-    for place in WHERE.values():
-        needed |= {(*place, "list"), (*place, "watch")}
+        needed.add((*place(plural), VERBS[verb]))
+    for plural in RESOURCES:
+        needed |= {(*place(plural), "list"), (*place(plural), "watch")}
     rights = set(granted())
     assert rights - needed == set(), "superfluous"
     assert needed - rights == set(), "missing"
@@ -262,7 +251,7 @@ def test_a_pod_with_the_shipped_rights_can_lead_and_may_do_nothing_else(
             inside = await in_cluster.load(environment, tmp_path)
             transport = HttpTransport(inside)
             async with KubeClient(transport, user_agent="test") as own:
-                await _lead(own, namespace)
+                await _lead(own, client, namespace)
                 lease = await client.get(LEASE, LEASE_NAME, namespace)
                 assert not lease["spec"].get("holderIdentity")
                 assert lease["spec"]["leaseTransitions"] == 1
@@ -278,12 +267,12 @@ def test_a_pod_with_the_shipped_rights_can_lead_and_may_do_nothing_else(
     asyncio.run(story())
 
 
-async def _lead(client: KubeClient, namespace: str) -> None:
+async def _lead(own: KubeClient, admin: KubeClient, namespace: str) -> None:
     """Be the leader twice, as two processes that follow each other."""
     for turn in ("first", "second"):
         log = logs.to(io.StringIO())
         timing = Timing(duration=3, poll=0.2, retry=0.2)
-        election = Election(client, namespace, log, time.time, me=turn, timing=timing)
+        election = Election(own, namespace, log, time.time, me=turn, timing=timing)
         began = asyncio.Event()
 
         async def work(began: asyncio.Event = began) -> None:
@@ -293,7 +282,7 @@ async def _lead(client: KubeClient, namespace: str) -> None:
         task = asyncio.create_task(election.run(work))
         async with asyncio.timeout(30):
             await began.wait()
-        async with asyncio.timeout(30), aclosing(watch(client, LEASE, namespace)) as events:
+        async with asyncio.timeout(30), aclosing(watch(admin, LEASE, namespace)) as events:
             async for event in events:
                 if isinstance(event, Changed):
                     break  # renewed

@@ -190,7 +190,7 @@ def test_requests_are_counted_by_verb_resource_and_answer(metrics: Metrics) -> N
         with contextlib.suppress(Conflict):
             await client.replace(CONFIGMAP, made, "n", field_manager="t")
         await client.list(DEPLOYMENT, "n")
-        status = {"status": {}}
+        status: JSON = {"status": {}}
         with contextlib.suppress(ApiError):
             await client.patch(CANARY, "c", "n", status, field_manager="t", subresource="status")
         cluster.fail_next(0)

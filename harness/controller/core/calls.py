@@ -29,7 +29,7 @@ class Call:
     entry: JSON
     """The raw entry of spec.analysis.webhooks or spec.analysis.metrics."""
     payload: JSON = field(default_factory=dict)
-    """webhook: the body to post. metric: empty."""
+    """webhook: the body to post. metric: what a query may ask for, by the function's name."""
 
 
 @dataclass(frozen=True, slots=True)

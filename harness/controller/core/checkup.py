@@ -58,6 +58,8 @@ class Moment:
     interval: float
     """Seconds between two rounds while a gate is closed."""
     now: float
+    revision: str = ""
+    """The Knative revision under analysis, for metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,10 @@ class _Round:
     def _metrics(self) -> Checkup | None:
         for index, entry in enumerate(metrics.entries(self._moment.canary)):
             occasion = f"{self._occasion}|{index}"
-            answer = self._answer(metrics.call(self._moment.canary, entry, occasion))
+            call = metrics.call(
+                self._moment.canary, entry, occasion, revision=self._moment.revision
+            )
+            answer = self._answer(call)
             good, message = metrics.verdict(entry, answer)
             if not good:
                 return Checkup("failed", name=str(entry.get("name") or ""), message=message)

@@ -16,6 +16,7 @@ from harness.controller.core.checkup import Checkup, Moment, Plan
 from harness.controller.core.moments import seconds
 from harness.controller.core.readiness import Readiness
 from harness.controller.core.strategies.traffic import FULL, weight_of
+from harness.controller.core.targets.knative import latest_created
 
 _PROMOTION = "confirm-promotion"
 _INCREASE = "confirm-traffic-increase"
@@ -184,6 +185,7 @@ class Scene(Changes):
             self.phase,
             self.settings.interval,
             self.now,
+            latest_created(self.target) if self.workload.plural == "kservices" else "",
         )
 
     @cached_property

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.controller.core import autoscalers
+from harness.controller.core import alerts, autoscalers
 from harness.controller.core.analysis import metrics, webhooks
 from harness.controller.core.names import SELECTOR_LABELS, Names, problem, target_name
 from harness.controller.core.routers.registry import PROVIDERS, router_for
@@ -86,6 +86,7 @@ def _invalid(canary: JSON) -> Refusal | None:
         or autoscalers.problem(canary)
         or webhooks.problem(canary)
         or metrics.problem(canary)
+        or alerts.problem(canary)
     )
     return _wrong(found) if found else None
 

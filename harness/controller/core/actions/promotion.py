@@ -75,7 +75,9 @@ def succeed(scene: Scene) -> Decision:
     text = f"{scene.primary_name} runs the new revision{idle}"
     fields = {"canaryWeight": 0, "iterations": 0, "lastPromotedSpec": scene.tracking.applied}
     entry = post_rollout(scene, entered(scene.status, "Succeeded", scene.now, text, fields))
-    note = scene.note("Normal", f"Promotion completed: {scene.primary_name} serves the new revision")
+    note = scene.note(
+        "Normal", f"Promotion completed: {scene.primary_name} serves the new revision"
+    )
     found = decision(scene, upkeep.to_zero(scene), alerting(note, "info", facts=True), entry)
     return replace(found, refresh=refresh_for(scene, scene.tracking.applied))
 

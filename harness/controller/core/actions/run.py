@@ -191,8 +191,9 @@ def shift_all(scene: Scene) -> Decision:
 def check_failed(scene: Scene) -> Decision:
     """Count a failed check."""
     went, failed = scene.checkup, scene.failed_checks + 1
-    what = f"{went.gate} hook {went.name}" if went.gate else f"metric {went.name}"
-    text = f"Check {failed} of {scene.settings.threshold} failed for {scene.names.target}: {what}: {went.message}"
+    # What is said of a metric begins with its name.
+    what = f"{went.gate} hook {went.name}: {went.message}" if went.gate else went.message
+    text = f"Check {failed} of {scene.settings.threshold} failed for {scene.names.target}: {what}"
     return decision(scene, (), scene.note("Warning", text), {"failedChecks": failed})
 
 
