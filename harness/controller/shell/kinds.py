@@ -31,9 +31,11 @@ RESOURCES: Final[Mapping[str, Resource]] = {
     "horizontalpodautoscalers": HPA,
     "scaledobjects": Resource("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject"),
     "httproutes": Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute"),
-    "virtualservices": Resource("networking.istio.io", "v1", "virtualservices", "VirtualService"),
+    "virtualservices": Resource(
+        "networking.istio.io", "v1beta1", "virtualservices", "VirtualService"
+    ),
     "destinationrules": Resource(
-        "networking.istio.io", "v1", "destinationrules", "DestinationRule"
+        "networking.istio.io", "v1beta1", "destinationrules", "DestinationRule"
     ),
     "kservices": Resource("serving.knative.dev", "v1", "services", "Service"),
     "krevisions": Resource("serving.knative.dev", "v1", "revisions", "Revision"),
