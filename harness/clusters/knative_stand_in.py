@@ -14,12 +14,12 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.kube.errors import Conflict, KubeError, NotFound
+from harness.kube.errors import ApiError, Conflict, KubeError, NotFound
 from harness.kube.resource import Resource
 from harness.kube.watch import Changed, Listed, Timing, watch
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from harness.kube.client import KubeClient
     from harness.model.timeline import JSON
@@ -41,17 +41,19 @@ Key = tuple[str, str]
 
 
 class StandIn:
-    """Looks after all Knative Services of a cluster while `run` runs."""
+    """Looks after all Knative Services of a cluster while `run` runs; `say` is told what the API server refuses."""
 
-    def __init__(self, client: KubeClient, seed: int) -> None:
+    def __init__(self, client: KubeClient, seed: int, say: Callable[[str], None]) -> None:
         self._client = client
         self._seed = seed
+        self._say = say
+        self._said: set[str] = set()
         self._seen: dict[Resource, dict[Key, JSON]] = {SERVICE: {}, REVISION: {}}
         self._changed = asyncio.Event()
         self._ripening: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Work until cancelled. Raises KubeError when the API server does not answer any more, or refuses."""
+        """Work until cancelled. Raises KubeError when the API server does not answer any more."""
         async with asyncio.TaskGroup() as tasks:
             for resource in self._seen:
                 tasks.create_task(self._follow(resource))
@@ -59,9 +61,22 @@ class StandIn:
                 await self._changed.wait()
                 self._changed.clear()
                 for service in list(self._seen[SERVICE].values()):
-                    # What is gone, or was made a moment ago, comes by the watch.
-                    with contextlib.suppress(NotFound, Conflict):
+                    with self._refusals():
                         await self._look_after(service, tasks)
+
+    @contextlib.contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Go on with the other objects when one is refused."""
+        try:
+            yield
+        except (NotFound, Conflict):
+            pass  # what is gone, or was made a moment ago, comes by the watch
+        except ApiError as error:
+            text = str(error)
+            # A namespace takes revisions along before their Service.
+            if "being terminated" not in text and text not in self._said:
+                self._said.add(text)
+                self._say(f"The stand-in for Knative was refused: {text}.")
 
     async def _follow(self, resource: Resource) -> None:
         seen = self._seen[resource]
@@ -104,7 +119,7 @@ class StandIn:
             "observedGeneration": revision["metadata"].get("generation", 1),
             "conditions": [_condition("Ready", "True", "", revision)],
         }
-        with contextlib.suppress(NotFound, Conflict):
+        with self._refusals():
             await self._patch_status(REVISION, revision, status)
 
     async def _patch_status(self, resource: Resource, obj: JSON, status: JSON) -> None:
@@ -125,7 +140,7 @@ async def playing(client: KubeClient, seed: int, say: Callable[[str], None]) -> 
 
     async def play() -> None:
         try:
-            await StandIn(client, seed).run()
+            await StandIn(client, seed, say).run()
         except* KubeError as several:
             say(f"The stand-in for Knative has ended: {several.exceptions[0]}.")
 

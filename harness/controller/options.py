@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
-from harness.controller.core.names import SELECTOR_LABELS
+from harness.controller.core.policy import SELECTOR_LABELS, Policy
 from harness.controller.shell.lease import LEASE_NAME
 from harness.controller.shell.log import LEVELS
 from harness.kube import in_cluster
@@ -64,6 +64,11 @@ class Options:
     log_level: str = "info"
     log: Path | None = None
     """File for the log; None: standard error."""
+
+    @property
+    def policy(self) -> Policy:
+        """What of it the decisions depend on."""
+        return Policy(self.selector_labels, self.include_label_prefix, self.cross_namespace_refs)
 
 
 def parse(

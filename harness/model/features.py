@@ -63,11 +63,13 @@ FEATURES: Final[dict[str, Feature]] = {
     "keda": Feature("cluster", "Has KEDA's ScaledObjects (add-on: an embedded cluster gets them)."),
     "knative-crds": Feature(
         "cluster",
-        "Has Knative's Services and Revisions (add-on: an embedded cluster gets them, and a stand-in that makes revisions).",
+        "Has Knative's Services and Revisions (add-on: an embedded cluster gets them, and a stand-in that makes revisions; "
+        "one whose template has the label `rollout-drill/revision: never-ready` is never ready).",
     ),
     "simulated-routes": Feature(
         "cluster",
-        "Its routes obey the label `rollout-drill/route`, and no traffic is routed (comes with gateway-api on an embedded cluster).",
+        "Every parent accepts a route, at each generation; the label `rollout-drill/route: refused` or `never` asks for another answer, "
+        "or none. No traffic is routed. (Comes with gateway-api on an embedded cluster.)",
     ),
     "network": Feature("cluster", "Pods can be reached over the network."),
     "real-pods": Feature("cluster", "Containers really run."),

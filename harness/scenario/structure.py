@@ -45,6 +45,8 @@ _SHAPES: Final[dict[str, tuple[str, tuple[str, ...] | None]]] = {
     "series": ("is no metric", ("name", 'name{label="value"}')),
     "kubernetes": ("is no version of Kubernetes", KUBERNETES_FORMS),
 }
+_NAMES_OF: Final = {"metrics": "series", "metric": "series", "gates": "name", "alerts": "name"}
+"""Maps whose keys have a shape -> what that is in `_SHAPES`."""
 _QUOTED: Final = re.compile(r"'([^']*)'")
 
 
@@ -105,7 +107,7 @@ def _message(error: ErrorDetails, path: Path) -> tuple[str, tuple[str, ...] | No
     if kind == "literal_error":
         return f"cannot be {value!r}", tuple(_QUOTED.findall(str(context.get("expected", ""))))
     if kind == "string_pattern_mismatch":
-        key = "series" if str(path[-2]) in {"metrics", "metric"} else name
+        key = _NAMES_OF.get(str(path[-2]), name)
         message, allowed = _SHAPES.get(key, ("does not have the right shape", None))
         return f"{value!r} {message}", allowed
     if kind in {"string_too_short", "too_short"}:

@@ -55,7 +55,7 @@ def _gates_are_told_apart(rules: Rules) -> None:
 
 def _steps_change_what_is_declared(rules: Rules) -> None:
     receiver = _mapping(rules.spec.get("receiver"))
-    gates = (*_mapping(receiver.get("gates")), *_mapping(receiver.get("alerts")))
+    gates = tuple({**_mapping(receiver.get("gates")), **_mapping(receiver.get("alerts"))})
     series = tuple(_mapping(rules.spec.get("metrics")))
     for path, row in rules.steps:
         gate = row.get("gate")

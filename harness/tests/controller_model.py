@@ -199,7 +199,7 @@ class Releases(RuleBasedStateMachine):
     @precondition(lambda self: self.has_target())
     @rule()
     def recreate_the_target(self) -> None:
-        fresh = dict(self.kind.target, spec=self.sim.target["spec"])
+        fresh = dict(self.kind.target, spec=self.sim.objects[self.kind.plural, "web"]["spec"])
         self.sim.change()
         self.sim.remove(self.kind.plural, "web")
         self.sim.add(self.kind.plural, fresh)

@@ -190,7 +190,7 @@ def test_nothing_is_written_when_nothing_changes() -> None:
     play(server, act)
 
 
-def test_a_conflict_does_not_end_it_and_a_refusal_is_said() -> None:
+def test_a_refusal_is_said_once_and_ends_nothing() -> None:
     server = cluster()
     server.fail_next(409, match=lambda asked: asked.verb == "create")
 
@@ -198,12 +198,32 @@ def test_a_conflict_does_not_end_it_and_a_refusal_is_said() -> None:
         server.update("Service", "web", NS, {"spec": {"template": template("app:2")}})
         await asyncio.sleep(2 * SLOWEST)
         server.forbid("create", "revisions")
-        server.update("Service", "web", NS, {"spec": {"template": template("app:3")}})
+        for image in ("app:3", "app:4"):
+            server.update("Service", "web", NS, {"spec": {"template": template(image)}})
+            await asyncio.sleep(2 * SLOWEST)
+        # Of one that a revision exists for, it goes on to keep the status.
+        server.update("Service", "web", NS, {"spec": {"template": template("app:2")}})
         await asyncio.sleep(2 * SLOWEST)
 
     (said,) = play(server, act)
     assert revisions(server) == ["web-00001"]
-    assert said.startswith("The stand-in for Knative has ended: ")
+    assert said.startswith("The stand-in for Knative was refused: ")
+    observed = service(server)["status"]["observedGeneration"]
+    assert observed == service(server)["metadata"]["generation"]
+
+
+def test_a_namespace_that_goes_takes_revisions_along_in_silence() -> None:
+    server = cluster()
+    server.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}})
+
+    async def act() -> None:
+        going = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubernetes"]}
+        server.update("Namespace", NS, None, {"metadata": going})
+        server.remove("Revision", "web-00001", NS)
+        await asyncio.sleep(2 * SLOWEST)
+        assert any(asked.verb == "create" for asked in server.requests[-3:]), "it tried"
+
+    assert play(server, act) == []
 
 
 @pytest.mark.parametrize("seed", [1, 2])

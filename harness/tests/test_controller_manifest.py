@@ -63,7 +63,6 @@ BESIDES: Final[set[Right]] = {
     ("", "secrets", "get"),
     # shell/reader.py
     ("apps", "replicasets", "list"),
-    ("apps", "controllerrevisions", "list"),
     # shell/writer.py
     ("", "events", "create"),
     # shell/lease.py

@@ -68,7 +68,7 @@ class Recording:
 
 
 @contextlib.asynccontextmanager
-async def recording(cluster: FakeCluster, watches: int = 11) -> AsyncIterator[Recording]:
+async def recording(cluster: FakeCluster, watches: int = 12) -> AsyncIterator[Recording]:
     recorded = Recording(cluster)
     task = asyncio.create_task(recorded.recorder.run())
     try:
@@ -98,7 +98,7 @@ def test_everything_in_the_namespace_is_recorded_in_order_with_apiversion_and_ti
             cluster.remove("Pod", "p", "ns")
             await asyncio.sleep(1)
         synced = [o.kind for o in recorded.seen if isinstance(o, WatchState)]
-        assert len(synced) == 11
+        assert len(synced) == 12
         assert recorded.objects("Pod") == ["ADDED p", "MODIFIED p", "DELETED p"]
         assert recorded.objects("Deployment") == ["ADDED web"]
         for kind in ("ReplicaSet", "DaemonSet", "Service", "Event", "ResourceQuota", "Canary"):

@@ -17,6 +17,7 @@ from harness.run import subjects
 from harness.run.identity import labels
 from harness.run.journal import Entry, Journal, ObjectKey
 from harness.run.objects import Maker, RefusedError
+from harness.run.outside import Outside
 from harness.run.parts import Parts
 from harness.run.place import Place
 from harness.run.preconditions import lacking_features, right_version
@@ -115,6 +116,7 @@ class Stage:
             maker=Maker(client, self.journal, labels("run-1", "drill-1")),
             manifests={},
             trail=None,
+            outside=Outside(cast("Any", resolved), tmp_path, print),
         )
 
 

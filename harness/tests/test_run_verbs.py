@@ -60,7 +60,7 @@ MANIFESTS = {
 class Stage:
     """A drill as far as verbs see it, on a fake cluster with everything applied."""
 
-    def __init__(self, journal: Journal, manifests: dict[str, Any]) -> None:
+    def __init__(self, journal: Journal, manifests: dict[str, Any], outside: Any = None) -> None:
         self.cluster = FakeCluster()
         client = self.cluster.client()
         subject = SimpleNamespace(facts=SubjectFacts("bundled", "1", (), RolloutKind()))
@@ -75,6 +75,7 @@ class Stage:
             upgrade_subject=cast("Any", None),
             upgrade_kubernetes=cast("Any", None),
             say=print,
+            outside=cast("Any", outside),
         )
 
     async def act(self, action: Any) -> None:

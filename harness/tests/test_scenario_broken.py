@@ -33,6 +33,10 @@ BROKEN: dict[str, list[str]] = {
     "binary.yaml": [
         "binary.yaml: is a binary file, not YAML",
     ],
+    "calls-without-receiver.yaml": [
+        "calls-without-receiver.yaml:11: spec.steps[0].until: looks at gates, but there is no spec.receiver that could be called",
+        "calls-without-receiver.yaml:14: spec.checks[0].eventually: looks at calls, but there is no spec.receiver that could be called",
+    ],
     "cel-list-as-object.yaml": [
         "cel-list-as-object.yaml:25: spec.checks[0].always: pods is a list and has no field 'ready'; write pods.exists(x, x.ready …) or pods.all(…)",
     ],
@@ -40,7 +44,7 @@ BROKEN: dict[str, list[str]] = {
         "cel-not-boolean.yaml:25: spec.checks[0].always: is an int, not true or false; compare it with something",
     ],
     "cel-rollouts-field.yaml": [
-        "cel-rollouts-field.yaml:25: spec.checks[0].always: r has no field 'start'; did you mean 'starts'? (allowed: exists, name, phase, ended, weight, iterations, failed_checks, promoted, reason, message, labels, suspended, applied, tracked, starts, starts_after_change, target_rolls, primary_rolls, tracking_writes, looks, writes, target_hash, target_revision, primary_hash, primary_revision)",
+        "cel-rollouts-field.yaml:25: spec.checks[0].always: r has no field 'start'; did you mean 'starts'? (allowed: exists, name, phase, ended, weight, iterations, failed_checks, promoted, reason, message, conditions, labels, suspended, applied, tracked, starts, starts_after_change, target_rolls, primary_rolls, tracking_writes, looks, writes, target_hash, target_revision, primary_hash, primary_revision)",
     ],
     "cel-syntax.yaml": [
         "cel-syntax.yaml:25: spec.checks[0].always: is not CEL: mismatched input end of the expression (column 17)",
@@ -58,7 +62,7 @@ BROKEN: dict[str, list[str]] = {
         "cel-unknown-value.yaml:25: spec.checks[0].always: there is no value 'replica'; did you mean 'replicas'? (allowed: replicas, interval)",
     ],
     "cel-unknown-variable.yaml": [
-        "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, rollouts, subject, primary, target, pods, workloads, services, nodes)",
+        "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, rollouts, subject, primary, target, pods, workloads, services, nodes, route, autoscalers, configs, calls, gates)",
     ],
     "check-of-two-kinds.yaml": [
         "check-of-two-kinds.yaml:26: spec.checks[0].never: a check says one thing, this one has always and never (allowed: eventually, always, never)",
@@ -159,8 +163,32 @@ BROKEN: dict[str, list[str]] = {
     "otherwise-error.yaml": [
         "otherwise-error.yaml:26: spec.checks[0].otherwise: cannot be 'error' (allowed: fail, unknown)",
     ],
+    "outside-of-nothing.yaml": [
+        "outside-of-nothing.yaml:8: spec.values.receiver: 'receiver' is the address of spec.receiver in templates; choose another name",
+        "outside-of-nothing.yaml:13: spec.receiver.alerts.approve: 'approve' is a gate already; a step could not tell the two apart",
+        "outside-of-nothing.yaml:20: spec.steps[1].gate.name: 'aprove' is no gate of spec.receiver; did you mean 'approve'? (allowed: approve)",
+        "outside-of-nothing.yaml:22: spec.steps[2].metric.sucess: 'sucess' is no metric of spec.metrics; did you mean 'success'? (allowed: success)",
+        "outside-of-nothing.yaml:24: spec.steps[3].applyAs: applies nothing and prunes nothing (allowed: manifests, target, prune)",
+        "outside-of-nothing.yaml:26: spec.steps[4].applyAs.manifests[0]: 'gud.yaml' is no manifest of this scenario; did you mean 'good.yaml'? (allowed: good.yaml)",
+        "outside-of-nothing.yaml:26: spec.steps[4].applyAs.target: applies manifests or one target, not both",
+        "outside-of-nothing.yaml:26: spec.steps[4].applyAs.target: must be one object, and 'rollouts' are several (allowed: workload, rollout, Kind/name)",
+        "outside-of-nothing.yaml:26: spec.steps[4].applyAs.prune[0]: 'web' names no object (allowed: Kind/name)",
+        "outside-of-nothing.yaml:28: spec.steps[5].applyAs.merge: changes what is applied to target",
+    ],
+    "outside-shapes.yaml": [
+        "outside-shapes.yaml:9: spec.receiver.gates.Approve: 'Approve' must be lower case letters, digits and dashes",
+        "outside-shapes.yaml:10: spec.receiver.gates.smoke.answer: 'perhaps' is no answer (allowed: open, closed, hang, a status such as 503)",
+        "outside-shapes.yaml:10: spec.receiver.gates.smoke.first[0]: must be a status from 200 to 599, not 99 (allowed: open, closed, hang, a status such as 503)",
+        "outside-shapes.yaml:12: spec.metrics.success: 'high' is no value of a metric (allowed: a number, 'NaN', absent, '5/s' (a counter that grows))",
+        'outside-shapes.yaml:13: spec.metrics["a{b}"]: \'a{b}\' is no metric (allowed: name, name{label="value"})',
+        "outside-shapes.yaml:14: spec.metrics.down: 'down' is no value of a metric (allowed: a number, 'NaN', absent, '5/s' (a counter that grows))",
+        "outside-shapes.yaml:20: spec.steps[1].gate: must be a mapping, not a text",
+    ],
     "patch-of-two-kinds.yaml": [
         "patch-of-two-kinds.yaml:22: spec.steps[1].patch: needs one of template, merge and status (allowed: template, merge, status)",
+    ],
+    "receiver-of-nothing.yaml": [
+        "receiver-of-nothing.yaml:7: spec.receiver: declares neither gates nor alerts, so that it answers nothing (allowed: gates, alerts)",
     ],
     "record-at-unknown-step.yaml": [
         "record-at-unknown-step.yaml:15: spec.record[0].at[0]: 'begin' is no step (allowed: initialise, change, end)",
@@ -172,7 +200,7 @@ BROKEN: dict[str, list[str]] = {
         "reserved-step-name.yaml:21: spec.steps[1].name: 'end' means a moment; choose another name",
     ],
     "reserved-verb.yaml": [
-        "reserved-verb.yaml:22: spec.steps[1].gate: is a verb reserved for a later version of the format (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, wait)",
+        "reserved-verb.yaml:22: spec.steps[1].node: is a verb reserved for a later version of the format (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, wait)",
     ],
     "several.yaml": [
         "several.yaml:3: metadata.name: 'Several' must be lower case letters, digits and dashes",
@@ -182,13 +210,13 @@ BROKEN: dict[str, list[str]] = {
         "several.yaml:7: spec.steps[0].within: has nothing to limit; it belongs to until",
         "several.yaml:7: spec.steps[0].within: has no unit; for seconds write 3s (allowed: 500ms, 1s, 1m30s, 2m, 1h, …)",
         "several.yaml:8: spec.steps[1].name: another step has the name 'one'",
-        "several.yaml:8: spec.steps[1].until: rollout has no field 'done' (allowed: exists, name, phase, ended, weight, iterations, failed_checks, promoted, reason, message)",
+        "several.yaml:8: spec.steps[1].until: rollout has no field 'done' (allowed: exists, name, phase, ended, weight, iterations, failed_checks, promoted, reason, message, conditions)",
         "several.yaml:9: spec.checks: must not be empty",
         "undeclared.yaml.j2:6: value 'replica' is not declared",
     ],
     "step-does-nothing.yaml": [
-        "step-does-nothing.yaml:21: spec.steps[1]: has neither a verb nor until, so it does nothing (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, wait)",
-        "step-does-nothing.yaml:22: spec.steps[1].change: this step changes nothing, it has no verb (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, wait)",
+        "step-does-nothing.yaml:21: spec.steps[1]: has neither a verb nor until, so it does nothing (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, wait)",
+        "step-does-nothing.yaml:22: spec.steps[1].change: this step changes nothing, it has no verb (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, wait)",
     ],
     "subject-of-variant-unknown.yaml": [
         "subject-of-variant-unknown.yaml:11: spec.variants.one.subject: 'argo' names no subject (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE, installed)",
@@ -230,7 +258,7 @@ BROKEN: dict[str, list[str]] = {
         "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, change-fence, config-tracking, confirm-promotion, daemonset, deployment, freeze, knative, manual-rollback-aborts, match-label-keys, metrics, mirroring, progress-deadline, provider-kubernetes, restart-on-new-revision, session-affinity, skip-analysis, sub-10s-interval, suspend, traffic-weights, webhooks, audit, kubernetes-upgrade, network, real-pods, several-nodes)",
     ],
     "unknown-field.yaml": [
-        "unknown-field.yaml:14: spec.setle: is not a known field; did you mean 'settle'? (allowed: question, setup, requires, subject, kubernetes, nodes, values, variants, matrix, expect, settle, manifests, steps, record, checks, doneWhen)",
+        "unknown-field.yaml:14: spec.setle: is not a known field; did you mean 'settle'? (allowed: question, setup, requires, subject, kubernetes, nodes, values, variants, matrix, expect, settle, receiver, metrics, manifests, steps, record, checks, doneWhen)",
     ],
     "unknown-from.yaml": [
         "unknown-from.yaml:26: spec.checks[0].from: 'initialize' is no step; did you mean 'initialise'? (allowed: initialise, change, end)",
@@ -248,7 +276,7 @@ BROKEN: dict[str, list[str]] = {
         "unknown-target.yaml:22: spec.steps[1].patch.target: 'deployment' names no object (allowed: workload, rollout, Kind/name, workloads, rollouts)",
     ],
     "unknown-verb.yaml": [
-        "unknown-verb.yaml:22: spec.steps[1].pacth: is not a known field; did you mean 'patch'? (allowed: name, when, apply, patch, delete, scale, stop, start, kill, upgrade, handback, wait, until, within, change)",
+        "unknown-verb.yaml:22: spec.steps[1].pacth: is not a known field; did you mean 'patch'? (allowed: name, when, apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, wait, until, within, change)",
     ],
     "unquoted-template.yaml": [
         "unquoted-template.yaml:14: spec.settle: a key must be a text; a template needs quotes, as in '{{ value }}'",

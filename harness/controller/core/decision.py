@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from harness.controller.core.policy import DEFAULT, Policy
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -59,6 +61,8 @@ class World:
     """The target's ReplicaSets, others too; None while they were not read, which only some passes need."""
     prunes_fence: bool = False
     """The installed CRD has no place for the fence (D10)."""
+    policy: Policy = DEFAULT
+    """What whoever runs the controller has chosen."""
     tracking_held: bool = False
     """A tracking write was just refused: go on without, it is tried again later (spec change-detection B5)."""
 

@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.controller.core.policy import DEFAULT
+
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
+    from harness.controller.core.policy import Policy
 
-SELECTOR_LABELS: Final = ("app", "name", "app.kubernetes.io/name")
-"""Keys that may select a workload, in order of preference (spec canary-api 10)."""
 PRIMARY_SUFFIX: Final = "-primary"
 CANARY_SUFFIX: Final = "-canary"
 MAX_LABEL: Final = 63
@@ -65,7 +66,7 @@ def target_name(canary: JSON) -> str:
     return str(((canary.get("spec") or {}).get("targetRef") or {}).get("name") or "")
 
 
-def names_of(canary: JSON, target: JSON | None) -> Names:
+def names_of(canary: JSON, target: JSON | None, policy: Policy = DEFAULT) -> Names:
     """Return the names of a Canary; without a target the selector label is unknown."""
     meta = canary["metadata"]
     name = target_name(canary)
@@ -74,14 +75,14 @@ def names_of(canary: JSON, target: JSON | None) -> Names:
     if (spec.get("targetRef") or {}).get("kind") == "Service":
         # The target is what users call, be it a core Service or Knative's; a second name would be nobody's (spec objects 9).
         service = name
-    label, value = selector_label(target) if target else ("", "")
+    label, value = selector_label(target, policy) if target else ("", "")
     return Names(meta["namespace"], meta["name"], name, str(service), label, value)
 
 
-def selector_label(target: JSON) -> tuple[str, str]:
+def selector_label(target: JSON, policy: Policy = DEFAULT) -> tuple[str, str]:
     """Return key and value of the label that tells the target's pods apart; empty when it has none."""
     labels = ((target.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
-    for key in SELECTOR_LABELS:
+    for key in policy.selector_labels:
         if key in labels:
             return key, str(labels[key])
     return "", ""

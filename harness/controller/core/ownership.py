@@ -8,9 +8,12 @@ from harness.controller.core.names import API_VERSION, KIND
 
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
+    from harness.controller.core.policy import Policy
 
 TOOLKIT: Final = "toolkit.fluxcd.io"
 """Keys that contain it mark an object as Flux's own; copies must not carry them."""
+_EVERY: Final = "*"
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def owner_reference(canary: JSON) -> JSON:
@@ -48,3 +51,16 @@ def foreign(obj: JSON, canary: JSON) -> str:
 def without_toolkit(labels: JSON | None) -> JSON:
     """Return a copy of labels or annotations without Flux's own."""
     return {key: value for key, value in (labels or {}).items() if TOOLKIT not in key}
+
+
+def included(values: JSON | None, policy: Policy) -> JSON:
+    """Return those labels or annotations of an original that its copy gets too, by prefix.
+
+    Never Flux's own, and never what `kubectl apply` remembers of the original: it would take the copy for it.
+    """
+    prefixes = tuple("" if one == _EVERY else one for one in policy.include_label_prefix)
+    return {
+        key: value
+        for key, value in without_toolkit(values).items()
+        if key != _LAST_APPLIED and key.startswith(prefixes)
+    }

@@ -47,7 +47,7 @@ class Reading:
     @cached_property
     def names(self) -> Names:
         """All names."""
-        return names_of(self.canary, self.world.target)
+        return names_of(self.canary, self.world.target, self.world.policy)
 
     @cached_property
     def refused(self) -> Refusal | None:
@@ -149,7 +149,7 @@ class Reading:
     @cached_property
     def copies(self) -> Copies:
         """What has to be written so that the primary's configs hold what the target's hold now."""
-        return copies(self.canary, self.names, self.configs, self.world.objects)
+        return copies(self.canary, self.names, self.configs, self.world.objects, self.world.policy)
 
     @cached_property
     def revision(self) -> str:
@@ -175,6 +175,7 @@ class Reading:
             partial(rewrite, configs=self.configs),
             scaled=scaler is not None,
             least=scaler.least if scaler is not None else 1,
+            policy=self.world.policy,
             rests=scaler is not None and scaler.rests,
         )
 

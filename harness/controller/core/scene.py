@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from harness.controller.core import checkup, warnings
+from harness.controller.core import checkup, services, warnings
 from harness.controller.core import conditions as cond
 from harness.controller.core.analysis import webhooks
 from harness.controller.core.changes import Changes
@@ -234,6 +234,9 @@ class Scene(Changes):
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What cannot work as it is, in sentences (O5)."""
-        found = warnings.of(self.pair) if self.workload.pods else ()
+        found: tuple[str, ...] = ()
+        if self.workload.pods:
+            made = services.unchangeable(self.canary, self.names, self.world.services)
+            found = warnings.of(self.pair) + made
         scaler = self.scaler.warning if self.scaler is not None else ""
         return (*found, f"{scaler}.") if scaler else found

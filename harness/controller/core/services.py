@@ -7,11 +7,14 @@ that differ and in no other (O2): ports and selector always, metadata and traffi
 from __future__ import annotations
 
 import json
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from harness.controller.core.decision import JSON, Write
 from harness.controller.core.names import KIND, MAX_LABEL, Names
 from harness.controller.core.ownership import controller_of, owner_reference, without_toolkit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Role = Literal["apex", "primary", "canary"]
 
@@ -47,6 +50,25 @@ def reconcile(
         return ()
     meta = existing["metadata"]
     return (Write("patch", "services", meta["name"], patch, meta["resourceVersion"]),)
+
+
+def unchangeable(canary: JSON, names: Names, existing: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Return what is asked of Services that exist and cannot have it: a cluster address is for life, and so is having none (O10)."""
+    wanted = bool(canary["spec"]["service"].get("headless"))
+    roles: tuple[Role, ...] = ("apex", "primary", "canary")
+    found = (existing.get(service_name(names, role)) for role in roles)
+    other = [
+        service["metadata"]["name"]
+        for service in found
+        if service and (service["spec"].get("clusterIP") == "None") != wanted
+    ]
+    if not other:
+        return ()
+    asked, are = ("true", "have an address") if wanted else ("unset or false", "are headless")
+    return (
+        f"spec.service.headless is {asked}, but Services {', '.join(other)} {are}, which cannot be changed: delete them to have"
+        " them made again, at a moment when nobody calls them.",
+    )
 
 
 def give_back(names: Names, apex: JSON) -> tuple[Write, ...]:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 from harness.controller.core import alerts, autoscalers
 from harness.controller.core.analysis import metrics, webhooks
-from harness.controller.core.names import SELECTOR_LABELS, Names, problem, target_name
+from harness.controller.core.names import Names, problem, target_name
+from harness.controller.core.ownership import foreign
 from harness.controller.core.routers.registry import PROVIDERS, router_for
 from harness.controller.core.settings import Settings, provider
 from harness.controller.core.targets.registry import KINDS, target_for
 
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON, World
+    from harness.controller.core.policy import Policy
 
 KNATIVE = "knative"
 
@@ -34,9 +36,9 @@ def refusal(canary: JSON, names: Names, world: World) -> Refusal | None:
     """Return why this Canary cannot be served, or None. Without a target only the Canary itself is judged."""
     return (
         _unsupported(canary)
-        or _invalid(canary)
+        or _invalid(canary, world.policy)
         or _surroundings(world)
-        or _target(canary, names, world.target)
+        or _target(canary, names, world)
     )
 
 
@@ -54,7 +56,7 @@ def _unsupported(canary: JSON) -> Refusal | None:
     return None
 
 
-def _invalid(canary: JSON) -> Refusal | None:
+def _invalid(canary: JSON, policy: Policy) -> Refusal | None:
     if not target_name(canary):
         return _wrong("spec.targetRef.name is missing")
     if not (canary["spec"].get("service") or {}).get("port"):
@@ -67,8 +69,6 @@ def _invalid(canary: JSON) -> Refusal | None:
             f"spec.provider {provider(canary)!r} and a target of kind {target.kind} do not go together: provider knative"
             " needs a Service of serving.knative.dev/v1, and only that provider takes one"
         )
-    if router.name == "kubernetes" and target.plural == "services":
-        return None
     affinity = (canary["spec"].get("analysis") or {}).get("sessionAffinity") or {}
     cookie = affinity.get("cookieName")
     if cookie and cookie == affinity.get("primaryCookieName"):
@@ -85,8 +85,8 @@ def _invalid(canary: JSON) -> Refusal | None:
         router.problem(canary)
         or autoscalers.problem(canary)
         or webhooks.problem(canary)
-        or metrics.problem(canary)
-        or alerts.problem(canary)
+        or metrics.problem(canary, cross_namespace=policy.cross_namespace_refs)
+        or alerts.problem(canary, cross_namespace=policy.cross_namespace_refs)
     )
     return _wrong(found) if found else None
 
@@ -104,19 +104,40 @@ def _surroundings(world: World) -> Refusal | None:
     return None
 
 
-def _target(canary: JSON, names: Names, target: JSON | None) -> Refusal | None:
-    kind = target_for(canary)
+def _target(canary: JSON, names: Names, world: World) -> Refusal | None:
+    kind, target = target_for(canary), world.target
     if target is not None and kind is not None:
         if kind.pods and not names.label:
             return Refusal(
                 "NoSelectorLabel",
                 f"{kind.kind} {names.target!r}: spec.selector.matchLabels has none of the labels"
-                f" {', '.join(SELECTOR_LABELS)}",
+                f" {', '.join(world.policy.selector_labels)}",
             )
         if wrong := kind.problem(target):
             return _wrong(wrong)
+        if kind.pods and (wrong := _unselected(canary, names, world.primary)):
+            return Refusal("Conflict", wrong)
     found = problem(names)
     return Refusal("NameTooLong" if found.too_long else "Invalid", found.message) if found else None
+
+
+def _unselected(canary: JSON, names: Names, primary: JSON | None) -> str:
+    """Return why Services that select by the target's label would not find an existing primary's pods; empty when they do.
+
+    Selectors are for life, so this happens when --selector-labels was changed, or the target made again with another label.
+    """
+    if primary is None or foreign(
+        primary, canary
+    ):  # nothing is written over somebody else's, which has a row of its own
+        return ""
+    if (primary["spec"]["selector"].get("matchLabels") or {}).get(
+        names.label
+    ) == names.primary_value:
+        return ""
+    return (
+        f"{names.primary!r} does not select {names.label}={names.primary_value}, as a primary of {names.target!r} must: it was"
+        " made for another label, and nothing is written while it is there"
+    )
 
 
 def _wrong(message: str) -> Refusal:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.controller.core import World, needs
 from harness.controller.core.names import names_of
+from harness.controller.core.policy import DEFAULT, Policy
 from harness.controller.core.targets.registry import target_for
 from harness.controller.shell.slim import slim
 
@@ -26,9 +27,10 @@ class Cache:
     dropped.
     """
 
-    def __init__(self, *, configs: bool = False) -> None:
+    def __init__(self, *, configs: bool = False, policy: Policy = DEFAULT) -> None:
         self._configs = configs
         """Whether ConfigMaps and Secrets are tracked."""
+        self._policy = policy
         self._objects: dict[str, dict[str, JSON]] = {CANARIES: {}}
         self._absent: dict[str, str] = {}
         self._interest: dict[needs.Key, set[str]] = {}
@@ -99,6 +101,7 @@ class Cache:
                 for kind in kinds
                 if kind in self._absent and not needs.optional(kind)
             },
+            policy=self._policy,
             rival=self._rival(canary),
         )
 

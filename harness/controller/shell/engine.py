@@ -46,7 +46,7 @@ class Engine:
         *,
         meter: Meter | None = None,
     ) -> None:
-        self.cache = Cache(configs=options.config_tracking)
+        self.cache = Cache(configs=options.config_tracking, policy=options.policy)
         self.ready = asyncio.Event()
         """Set when every kind that is always watched has been listed once."""
         self._client = client
@@ -61,7 +61,9 @@ class Engine:
             event_webhook=options.event_webhook,
         )
         meter = meter or Meter()
-        self._fence_field = FenceField(client, self._namespace, self.cache, log, self._wake_all)
+        self._fence_field = FenceField(
+            client, self._namespace, self.cache, log, self._wake_all, meter
+        )
         self._writer = Writer(
             client,
             self._namespace,
@@ -84,7 +86,8 @@ class Engine:
         )
         self._workers: dict[str, Worker] = {}
         self._watched: set[str] = set()
-        self._unsynced = set(ALWAYS)
+        self.unsynced = set(ALWAYS)
+        """Kinds that are always watched and have not been listed yet."""
 
     async def run(self) -> None:
         """Watch and work. Cancelling ends every task before it returns.
@@ -153,8 +156,8 @@ class Engine:
 
     async def _synced(self, plural: str) -> None:
         """Note that a kind is listed; with the last one the passes may begin."""
-        self._unsynced.discard(plural)
-        if self._unsynced or self.ready.is_set():
+        self.unsynced.discard(plural)
+        if self.unsynced or self.ready.is_set():
             return
         await self._fence_field.ask_if_suspect()
         self.ready.set()

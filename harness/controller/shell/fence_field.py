@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.controller.core.decision import JSON
+    from harness.controller.shell.meter import Meter
     from harness.kube.client import KubeClient
 
 RECHECK: Final = 10.0
@@ -43,6 +44,7 @@ class FenceField:
         cache: Cache,
         log: Any,
         changed: Callable[[], None],
+        meter: Meter,
     ) -> None:
         self.pruned = False
         self._client = client
@@ -50,6 +52,7 @@ class FenceField:
         self._cache = cache
         self._log = log
         self._changed = changed
+        self._meter = meter
         self._missing = asyncio.Event()
 
     def saw(self, sent: JSON, answer: JSON) -> None:
@@ -99,6 +102,7 @@ class FenceField:
         if is_pruned == self.pruned:
             return
         self.pruned = is_pruned
+        self._meter.degraded(on=is_pruned)
         log, event = (self._log.warning, "degraded") if is_pruned else (self._log.info, "healed")
         log(
             event,

@@ -149,4 +149,6 @@ class _Term:
         engine = self._engine
         if engine is None:
             return STANDBY if self._options.leader_elect else STARTING
-        return "" if engine.ready.is_set() else "not every kind has been listed yet"
+        if engine.ready.is_set():
+            return ""
+        return f"not listed yet: {', '.join(sorted(engine.unsynced)) or 'nothing'}"

@@ -26,6 +26,9 @@ class Reader:
         Empty when they may not be read: then managedFields alone tell when the template changed. Raises KubeError for what a later
         attempt may cure.
         """
+        if target.get("kind") != "Deployment":
+            # Others have none; what managedFields say has to do.
+            return []
         labels = target["spec"]["selector"].get("matchLabels") or {}
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
         try:

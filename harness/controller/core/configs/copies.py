@@ -1,7 +1,7 @@
 """The primary's copies of ConfigMaps and Secrets (spec objects 6; D8).
 
-A copy holds data, binaryData and the Secret's type, no labels and annotations: those may be read by others (a sync, a reload), who
-should not take the copy for the original.
+A copy holds data, binaryData and the Secret's type, no annotations, and no labels but those that whoever runs the controller asks for by
+prefix: others may read them (a sync, a reload), who should not take the copy for the original.
 
 **A copy is never immutable**, even when its original is: the original is replaced under its name (deleted and created) when its content
 changes, and the copy must be able to follow. One that is immutable all the same, or that has another Secret type, which never changes
@@ -22,8 +22,9 @@ from harness.controller.core.canonical import same
 from harness.controller.core.configs.checksums import OPT_OUT, PLURALS, Configs, problem
 from harness.controller.core.decision import JSON, Objects, Write
 from harness.controller.core.names import API_VERSION, KIND, PRIMARY_SUFFIX, Names
-from harness.controller.core.ownership import controller_of, owner_reference
+from harness.controller.core.ownership import controller_of, included, owner_reference
 from harness.controller.core.patches import difference
+from harness.controller.core.policy import DEFAULT, Policy
 
 if TYPE_CHECKING:
     from harness.controller.core.configs.places import Reference
@@ -42,7 +43,9 @@ class Copies:
     """One sentence for people."""
 
 
-def copies(canary: JSON, names: Names, configs: Configs, objects: Objects) -> Copies:
+def copies(
+    canary: JSON, names: Names, configs: Configs, objects: Objects, policy: Policy = DEFAULT
+) -> Copies:
     """Return the writes that make the copies hold what the originals hold now.
 
     `configs` must come from a look at the same `objects`. An object with a copy's name that belongs to no Canary is never written to.
@@ -57,7 +60,7 @@ def copies(canary: JSON, names: Names, configs: Configs, objects: Objects) -> Co
             continue
         held = objects[PLURALS[reference.kind]]
         existing = held.get(reference.name + PRIMARY_SUFFIX)
-        wanted = _copy(canary, names, reference, held[reference.name])
+        wanted = _copy(canary, names, reference, held[reference.name], policy)
         equal = existing is not None and _equal(existing, wanted)
         if existing is not None and not _ours(existing):
             if equal:
@@ -67,13 +70,15 @@ def copies(canary: JSON, names: Names, configs: Configs, objects: Objects) -> Co
     return Copies(tuple(writes))
 
 
-def _copy(canary: JSON, names: Names, reference: Reference, source: JSON) -> JSON:
+def _copy(canary: JSON, names: Names, reference: Reference, source: JSON, policy: Policy) -> JSON:
+    labels = included(source["metadata"].get("labels"), policy)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap" if reference.kind == "configmap" else "Secret",
         "metadata": {
             "name": reference.name + PRIMARY_SUFFIX,
             "namespace": names.namespace,
+            **({"labels": labels} if labels else {}),
             "ownerReferences": [owner_reference(canary)],
         },
         **{key: source[key] for key in _CONTENT if source.get(key)},
@@ -87,18 +92,24 @@ def _writes(
     if existing is None:
         return [Write("create", plural, name, wanted)]
     meta = existing["metadata"]
-    if equal and _settled(canary, existing):
+    held = meta.get("labels") or {}
+    asked = wanted["metadata"].get("labels") or {}
+    labels = {key: value for key, value in asked.items() if held.get(key) != value}
+    if equal and not labels and _settled(canary, existing):
         return []
     owners = _owners(canary, existing)
     version = str(meta["resourceVersion"])
     if not equal and (existing.get("immutable") or existing.get("type") != wanted.get("type")):
         wanted["metadata"] |= {"ownerReferences": owners}
-        if meta.get("labels"):
-            wanted["metadata"]["labels"] = meta["labels"]
+        if held:
+            wanted["metadata"]["labels"] = held | asked
         return [Write("delete", plural, name, {}, version), Write("create", plural, name, wanted)]
     patch = difference(_content(existing), _content(wanted))
+    change: JSON = {"labels": labels} if labels else {}
     if not same(owners, meta.get("ownerReferences")):
-        patch["metadata"] = {"ownerReferences": owners}
+        change["ownerReferences"] = owners
+    if change:
+        patch["metadata"] = change
     return [Write("patch", plural, name, patch, version)] if patch else []
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from harness.controller.core.policy import DEFAULT, Policy
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -40,6 +42,8 @@ class Pair:
     """An autoscaler owns the numbers (`spec.autoscalerRef`): the primary's replicas are not touched."""
     least: int = 1
     """Least replicas of a run when nothing else says: the autoscaler's minimum."""
+    policy: Policy = DEFAULT
+    """Which of the target's labels and annotations the primary gets."""
     rests: bool = False
     """The primary's autoscaler may take its last pod away (a ScaledObject with minReplicaCount 0): then its zero is as it should be."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from harness.controller.core.affinity import rewrite_pod_spec, rewrite_selector
 from harness.controller.core.canonical import PREFIX, same
 from harness.controller.core.decision import JSON, Write
-from harness.controller.core.ownership import owner_reference, without_toolkit
+from harness.controller.core.ownership import included, owner_reference, without_toolkit
 from harness.controller.core.templates import REVISION
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def create(pair: Pair, resource: Resource, spec: JSON, private: str) -> Write:
         "metadata": {
             "name": names.primary,
             "namespace": names.namespace,
-            "labels": {names.label: names.primary_value},
+            "labels": _labels(pair),
             "annotations": {k: v for k, v in annotations.items() if not k.startswith(private)},
             "ownerReferences": [owner_reference(pair.canary)],
         },
@@ -83,16 +83,20 @@ def replace(pair: Pair, resource: Resource, spec: JSON, private: str) -> tuple[W
     """
     primary, names = primary_of(pair), pair.names
     spec = {**spec, "selector": copy.deepcopy(primary["spec"]["selector"])}
-    labels = {names.label: names.primary_value}
-    meta = primary["metadata"]
-    if same(_levelled(spec), _levelled(primary["spec"])) and labels == (meta.get("labels") or {}):
-        return ()
+    labels, meta = _labels(pair), primary["metadata"]
     held = meta.get("annotations") or {}
-    body = copy.deepcopy(primary)
-    body["metadata"] |= {
-        "labels": labels,
-        "annotations": {key: value for key, value in held.items() if key.startswith(private)},
+    given = {
+        key: value
+        for key, value in included(pair.target["metadata"].get("annotations"), pair.policy).items()
+        if not key.startswith(private)
     }
+    told = all(held.get(key) == value for key, value in given.items())
+    level = same(_levelled(spec), _levelled(primary["spec"]))
+    if level and told and labels == (meta.get("labels") or {}):
+        return ()
+    body = copy.deepcopy(primary)
+    own = {key: value for key, value in held.items() if key.startswith(private)}
+    body["metadata"] |= {"labels": labels, "annotations": given | own}
     # What is cached of it is not complete, and sent back it would rewrite who owns what. Without it the server keeps its own.
     body["metadata"].pop("managedFields", None)
     body["spec"] = spec
@@ -118,6 +122,13 @@ def holds(pair: Pair, source: JSON) -> bool:
     present["metadata"] = {**(present.get("metadata") or {}), "annotations": annotations}
     annotations[REVISION] = ""
     return same(_levelled({"template": wanted}), _levelled({"template": present}))
+
+
+def _labels(pair: Pair) -> JSON:
+    names = pair.names
+    return included(pair.target["metadata"].get("labels"), pair.policy) | {
+        names.label: names.primary_value
+    }
 
 
 def _levelled(spec: JSON) -> JSON:
