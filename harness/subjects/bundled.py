@@ -23,17 +23,28 @@ READY_WITHIN: Final = 20.0
 """Seconds from start to synced caches; it takes one on a quiet machine, several when every core is busy."""
 
 CAPABILITIES: Final = (
+    "ab-testing",
+    "autoscaler",
     "blue-green",
     "change-fence",
+    "config-tracking",
+    "confirm-promotion",
+    "daemonset",
     "deployment",
+    "knative",
     "manual-rollback-aborts",
     "match-label-keys",
+    "metrics",
+    "mirroring",
     "progress-deadline",
     "provider-kubernetes",
     "restart-on-new-revision",
+    "session-affinity",
     "skip-analysis",
     "sub-10s-interval",
     "suspend",
+    "traffic-weights",
+    "webhooks",
 )
 
 
@@ -57,8 +68,10 @@ class Bundled:
         """There is nothing to find out."""
 
     def cluster_objects(self) -> list[JSON]:
-        """Return the Canary CRD."""
-        return documents(data_path("fixtures", "crds", "canaries.yaml"))
+        """Return the CRDs of Canaries, and of the metrics and receivers that they refer to."""
+        names = ("canaries", "metrictemplates", "alertproviders")
+        found = (documents(data_path("fixtures", "crds", f"{name}.yaml")) for name in names)
+        return [obj for each in found for obj in each]
 
     def namespace_objects(self, namespace: str) -> list[JSON]:
         """Return service account, role and binding, all in the drill's namespace."""

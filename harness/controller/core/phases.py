@@ -151,9 +151,8 @@ def _stepped(guard: Guard) -> Guard:
 
 
 def _taken_back(s: Scene) -> bool:
-    """Nothing waits any more: the target holds what is promoted."""
-    back = s.snapshot.hash == s.tracking.applied == s.tracking.promoted
-    return back and not s.new_revision
+    """Nothing waits any more: the target holds again what is promoted, or what failed before."""
+    return not s.new_revision and not s.tracking.foreign
 
 
 # fmt: off
@@ -226,11 +225,11 @@ TABLE: Final[tuple[Rule, ...]] = (
     Rule("track-run",          RUN,        lambda s: s.tracking_due and not s.fence_only,     tracking.track),
     Rule("track-configs",      RUN,        lambda s: s.configs_due,                           tracking.track_configs),
     Rule("fence-returns",      RUN,        lambda s: s.fence_returns,                         tracking.return_fence),
+    Rule("failed-checks",      RUN,        lambda s: s.too_many_failed_checks,                failure.failed_checks),
     Rule("scale-up-again",     RUN,        lambda s: s.workload.scales and s.target_idle,     run.scale_up_again),
     Rule("readiness-lost",     RUN,        lambda s: not s.target_ready.ready and s.ready_since is not None, run.mark_lost),
     Rule("not-ready-late",     RUN,        lambda s: not s.target_ready.ready and _late(s),   failure.not_ready),
     Rule("not-ready",          RUN,        lambda s: not s.target_ready.ready,                run.wait_for_target),
-    Rule("failed-checks",      RUN,        lambda s: s.too_many_failed_checks,                failure.failed_checks),
     Rule("ready",              RUN,        lambda s: s.ready_since is None,                   run.mark_ready),
     Rule("run-route",          RUN,        lambda s: bool(s.route_waits),                     run.wait_for_route),
     Rule("skip-analysis",      RUN,        lambda s: s.settings.skip_analysis,                promotion.promote),

@@ -18,6 +18,7 @@ from harness.controller.core.readiness import Readiness
 from harness.controller.core.strategies.traffic import FULL, weight_of
 from harness.controller.core.targets.knative import latest_created
 
+_ROLLOUT = "confirm-rollout"
 _PROMOTION = "confirm-promotion"
 _INCREASE = "confirm-traffic-increase"
 
@@ -154,7 +155,12 @@ class Scene(Changes):
         counted = (
             self.settings.strategy != "weights" and self.iterations >= self.settings.iterations
         )
-        return not self.begun or self.due_in <= 0 or (counted and not self._asks)
+        return self._fresh or self.due_in <= 0 or (counted and not self._asks)
+
+    @property
+    def _fresh(self) -> bool:
+        """Whether the run has yet to begin and nobody has been asked: then no interval is waited for."""
+        return not (self.begun or self.failed_checks or cond.find(self.status, cond.HELD))
 
     @property
     def _asks(self) -> bool:
@@ -190,8 +196,10 @@ class Scene(Changes):
 
     @cached_property
     def start_checkup(self) -> Checkup:
-        """What the hooks before a run say."""
-        plan = Plan(rollback=self.phase == "Waiting", gates=("confirm-rollout",))
+        """What the hooks before a run say; they were asked when the wait began, and are again an interval later."""
+        if self.phase == "Waiting" and self.due_in > 0 and webhooks.hooks(self.canary, _ROLLOUT):
+            return Checkup("held", gate=_ROLLOUT, again_in=self.due_in)
+        plan = Plan(rollback=self.phase == "Waiting", gates=(_ROLLOUT,))
         return checkup.examine(self.moment(self.pair.revision), plan)
 
     @cached_property

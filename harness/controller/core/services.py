@@ -56,19 +56,23 @@ def unchangeable(canary: JSON, names: Names, existing: Mapping[str, JSON]) -> tu
     """Return what is asked of Services that exist and cannot have it: a cluster address is for life, and so is having none (O10)."""
     wanted = bool(canary["spec"]["service"].get("headless"))
     roles: tuple[Role, ...] = ("apex", "primary", "canary")
-    found = (existing.get(service_name(names, role)) for role in roles)
+    found = [existing.get(service_name(names, role)) for role in roles]
     other = [
         service["metadata"]["name"]
         for service in found
-        if service and (service["spec"].get("clusterIP") == "None") != wanted
+        if service
+        and (service["spec"].get("clusterIP") == "None") != wanted
+        # That a user's own Service is headless is nobody's mistake while nothing else is asked for.
+        and (wanted or _ours(canary, service))
     ]
     if not other:
         return ()
     asked, are = ("true", "have an address") if wanted else ("unset or false", "are headless")
-    return (
+    text = (
         f"spec.service.headless is {asked}, but Services {', '.join(other)} {are}, which cannot be changed: delete them to have"
-        " them made again, at a moment when nobody calls them.",
+        " them made again, at a moment when nobody calls them."
     )
+    return (text,)
 
 
 def give_back(names: Names, apex: JSON) -> tuple[Write, ...]:

@@ -13,6 +13,7 @@ from harness.controller.core.actions.base import (
     conditions,
     decision,
     noted,
+    post_rollout,
     routed,
     status,
 )
@@ -70,10 +71,15 @@ def hold_rollout(scene: Scene) -> Decision:
 
 
 def withdrawn(scene: Scene) -> Decision:
-    """The new revision was taken back while it waited: what was promoted still serves."""
-    text = f"{scene.primary_name} serves; the new revision was withdrawn before its rollout"
-    note = scene.note("Normal", f"New revision of {scene.names.target} was withdrawn")
-    entry = entered(scene.status, "Succeeded", scene.now, text)
+    """The new revision was taken back while it waited: the target holds what was promoted, or what had failed before."""
+    target = scene.names.target
+    note = scene.note("Normal", f"New revision of {target} was withdrawn")
+    if scene.snapshot.hash == scene.tracking.promoted:
+        text = f"{scene.primary_name} serves; the new revision was withdrawn before its rollout"
+        entry = entered(scene.status, "Succeeded", scene.now, text, scene.verdict.persist)
+        return decision(scene, (), note, entry)
+    text = f"{scene.target_name} holds again what had failed; the new revision was withdrawn"
+    entry = entered(scene.status, "Failed", scene.now, text, reason=_failed_before(scene))
     return decision(scene, (), note, entry)
 
 
@@ -86,9 +92,10 @@ def rejected(scene: Scene) -> Decision:
         "lastTrackedRevision": str(scene.snapshot.fence),
         **scene.config_fields,
     }
-    entry = entered(scene.status, "Failed", scene.now, text, fields, reason="RollbackHook")
+    reason = _failed_before(scene, "RollbackHook")
+    entry = entered(scene.status, "Failed", scene.now, text, fields, reason=reason)
     note = scene.note("Warning", f"Rolling back {scene.names.target}: {gate.name} asked for it")
-    return decision(scene, (), alerting(note, "warn"), entry)
+    return decision(scene, (), alerting(note, "warn"), post_rollout(scene, entry))
 
 
 def restart(scene: Scene) -> Decision:
@@ -223,6 +230,11 @@ def wait_for_interval(scene: Scene) -> Decision:
 
 
 # -- helpers -----------------------------------------------------------------------------------------------------------------
+
+
+def _failed_before(scene: Scene, otherwise: str = "") -> str:
+    """Return the reason of a Failed that follows a wait: a canary that was kept is still the only healthy copy (case C10)."""
+    return "PromotionFailed" if scene.weight == FULL else otherwise
 
 
 def _unheld(scene: Scene) -> JSON:

@@ -28,8 +28,8 @@ def split_of(status: JSON) -> Split:
     if phase in RUNNING:
         mirrored = cond.find(status, cond.MIRRORING) is not None
         return Split(weight_of(status), mirror=mirrored)
-    if phase == "Failed" and kept_canary(status):
-        return Split(weight_of(status))
+    if (phase == "Failed" and kept_canary(status)) or phase == "Waiting":
+        return Split(weight_of(status))  # all or nothing: no run is under way
     return Split()
 
 
