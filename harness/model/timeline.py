@@ -321,7 +321,11 @@ class Timeline:
 
 def dump_header(header: Header) -> str:
     """Return the header as its JSON line, without the line break."""
-    return json.dumps({"type": Header.TYPE, "format": FORMAT, **dataclasses.asdict(header)})
+    row = dataclasses.asdict(header)
+    # Most clusters have none, and recordings of earlier versions say nothing.
+    if not header.cluster.addons:
+        del row["cluster"]["addons"]
+    return json.dumps({"type": Header.TYPE, "format": FORMAT, **row})
 
 
 def dump(observation: Observation) -> str:

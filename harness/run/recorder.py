@@ -42,6 +42,8 @@ WHERE_SERVED: Final = (
     Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute"),
     Resource("networking.istio.io", "v1", "virtualservices", "VirtualService"),
     Resource("networking.istio.io", "v1beta1", "virtualservices", "VirtualService"),
+    Resource("networking.istio.io", "v1", "destinationrules", "DestinationRule"),
+    Resource("networking.istio.io", "v1beta1", "destinationrules", "DestinationRule"),
     Resource("serving.knative.dev", "v1", "services", "Service"),
     Resource("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject"),
 )

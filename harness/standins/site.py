@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-HOST = "127.0.0.1"
+HOST: Final = "127.0.0.1"
+_GRACE: Final = 0.05
+"""Seconds for calls under way when it is closed; with 0 the library would wait for ever for one that hangs."""
 
 
 def listening(port: int = 0) -> socket.socket:
@@ -39,7 +41,7 @@ class Site:
         sock = listening()
         self.port = int(sock.getsockname()[1])
         self._runner = web.AppRunner(
-            application, access_log=None, handler_cancellation=True, shutdown_timeout=0.0
+            application, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE
         )
         await self._runner.setup()
         await web.SockSite(self._runner, sock).start()

@@ -115,7 +115,9 @@ class Sim(Routes):
         """Moments at which a story begins a new part, in seconds since the start."""
         self.kill_after: int | None = None
         """The controller is killed after this many further writes (events count as writes)."""
-        self.kill_always = False
+        self.kill_each = False
+        """It is killed after each write that it makes for the first time, told apart by phase, iterations and weight."""
+        self._died: set[str] = set()
         self.decide: Callable[[World, JSON, float], Decision] = decide
         """Tests of tests put a worse one here."""
         self.before_write: Callable[[Write], None] | None = None
@@ -132,6 +134,8 @@ class Sim(Routes):
         """Kinds that cannot be watched, with the reason."""
         self.restarts = 0
         self._requeue: float | None = None
+        self._idle_at: tuple[int, ...] | None = None
+        """How far everything had come when the last pass found nothing to do."""
         self._held: tuple[float, int] | None = None
         """Until when no pass is made after a refusal, unless something moves beyond that version."""
         self._failures = 0
@@ -208,16 +212,18 @@ class Sim(Routes):
             if self.before_write is not None:
                 self.before_write(write)
             decision = refreshed(decision, write, self._write(write))
-            self._killed()
+            self._killed(f"{write.verb} {write.resource} {write.name}")
         for note in decision.notes:
             self._note(note)
         if decision.status is not None:
             self._write_status(canary, decision.status)
-            self._killed()
+            self._killed("status")
         self.outside.ask(decision.calls, self.now)
         self._requeue = (
             None if decision.requeue_after is None else self.now + decision.requeue_after
         )
+        acts = decision.writes or decision.notes or decision.status is not None
+        self._idle_at = None if acts else self._moved()
         return decision
 
     def world(self) -> World:
@@ -243,7 +249,7 @@ class Sim(Routes):
         """The controller is killed between two passes: answers and calls under way are lost, everything is read again."""
         self.outside.lose()
         self.relist()
-        self._requeue = self._held = None
+        self._requeue = self._held = self._idle_at = None
         self._failures = 0
         self.restarts += 1
 
@@ -274,10 +280,16 @@ class Sim(Routes):
         self.notes[note.key] = note
         if note.alert is not None:
             self.alerts.append((self.t, note.alert))
-        self._killed()
+        self._killed(note.message)
 
-    def _killed(self) -> None:
-        if self.kill_always:
+    def _killed(self, what: str) -> None:
+        place = (
+            f"{self.phase} {self.status.get('iterations')} {self.weights[-1:]} {what}"
+            if self.has_canary
+            else what
+        )
+        if self.kill_each and place not in self._died:
+            self._died.add(place)
             raise Killed
         if self.kill_after is not None:
             self.kill_after -= 1
@@ -344,10 +356,12 @@ class Sim(Routes):
             self._held = None
 
     def _may_pass(self) -> bool:
-        if self._held is None:
-            return True
-        until, version = self._held
-        return self.now >= until or self._version != version
+        """Whether something woke the worker: an object that it sees moved, an answer came, or the time that it waits for is there."""
+        if self._held is not None:
+            until, version = self._held
+            return self.now >= until or self._version != version
+        due = self._requeue is not None and self._requeue <= self.now
+        return due or self._idle_at != self._moved()
 
     def _moved(self) -> tuple[int, ...]:
         known = len(self.outside.answers), len(self.outside.calls)
@@ -394,7 +408,7 @@ class Sim(Routes):
 
 def _dump(world: World) -> list[Any]:
     """Everything in a World that a pass could change by mistake."""
-    return [world.target, world.primary, world.objects, world.absent]
+    return [world.objects, world.absent]
 
 
 def _rival(canaries: dict[str, JSON]) -> str:

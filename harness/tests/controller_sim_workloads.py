@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -32,14 +33,27 @@ class Workloads(Server):
         """What DaemonSets spread over; Deployments do not care here."""
         self._templates: dict[str, str] = {}
         """The template that each Deployment's controller took up last, by UID."""
+        self._rolled: dict[tuple[str, str], Any] = {}
+        """How things were after each workload's controller acted last."""
 
     def play_workloads(self) -> None:
         """Let every workload's controller act once."""
         for resource, name in list(self.objects):
+            if resource not in ("deployments", "daemonsets") or self._rolled.get(
+                (resource, name)
+            ) == self._looks(resource, name):
+                continue
             if resource == "deployments":
                 self._roll(name)
-            elif resource == "daemonsets":
+            else:
                 self._spread(name)
+            self._rolled[resource, name] = self._looks(resource, name)
+
+    def _looks(self, resource: str, name: str) -> Any:
+        """Everything that a workload's controller goes by, told apart."""
+        pods = [(id(pod), self._is_ready(pod)) for pod in self.pods.get(name, [])]
+        nodes = [(node, str(facts)) for node, facts in self.nodes.items()]
+        return self.objects[resource, name]["metadata"]["resourceVersion"], pods, nodes
 
     def pod_times(self) -> Iterator[float]:
         """When pods become ready."""
@@ -60,14 +74,10 @@ class Workloads(Server):
         if not selector:
             return 0
         return sum(
-            self._is_ready(pod) and selector <= self._labels(pod).items()
+            self._is_ready(pod) and selector <= _labels(pod.revision).items()
             for pods in self.pods.values()
             for pod in pods
         )
-
-    def _labels(self, pod: Pod) -> JSON:
-        labels: JSON = json.loads(pod.revision).get("metadata", {}).get("labels") or {}
-        return labels
 
     def _is_ready(self, pod: Pod) -> bool:
         return pod.ready_at is not None and pod.ready_at <= self.now
@@ -150,6 +160,12 @@ class Workloads(Server):
             left.remove(pod)
             missing += 1
         return left
+
+
+@functools.lru_cache(maxsize=1000)
+def _labels(revision: str) -> JSON:
+    labels: JSON = json.loads(revision).get("metadata", {}).get("labels") or {}
+    return labels
 
 
 def _revision(obj: JSON) -> str:

@@ -10,6 +10,7 @@ from harness.checks.expression import Expression
 from harness.checks.state import State
 from harness.checks.vocabulary import OBJECTS, VARIABLES
 from harness.model.timeline import ObjectSeen, Requests, RolloutKind, SubjectFacts
+from harness.model.timeline_outside import Call
 from harness.tests import stories
 from harness.tests.timelines import Recording, scenario
 
@@ -35,7 +36,9 @@ def test_after_an_empty_list_it_is_known_that_there_is_nothing() -> None:
 
 
 def test_every_word_of_the_vocabulary_is_in_the_world() -> None:
-    story = stories.promotion()
+    story = stories.promotion(
+        {**stories.body(), "receiver": {"gates": {"approve": {"answer": "open"}}}}
+    )
     story.see({"kind": "Node", "metadata": {"name": "zwolle-pi-1"}})
     story.see(
         {
@@ -44,6 +47,11 @@ def test_every_word_of_the_vocabulary_is_in_the_world() -> None:
             "spec": {"selector": {"app": "web-primary"}},
         }
     )
+    story.see({"kind": "HTTPRoute", "metadata": {"name": "web"}})
+    story.see({"kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"}})
+    for kind in ("ConfigMap", "Secret"):
+        story.see({"kind": kind, "metadata": {"name": "web"}})
+    story.add(Call, sort="gate", gate="approve", status=200, seconds=0.1)
     story.add(Requests, rollouts={"web": (3, 1)}, total=9, watches=2)
     world = state_of(story).world()
     assert set(world) == set(VARIABLES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -47,9 +48,7 @@ def test_confirm_rollout_holds_the_start_and_is_asked_once_an_interval() -> None
     assert sim.status["lastAppliedSpec"] == applied
     times = [t for t, _ in asked(sim, "start")]
     assert len(times) == 5
-    assert all(
-        later - earlier >= INTERVAL for earlier, later in zip(times, times[1:], strict=False)
-    )
+    assert all(later - earlier >= INTERVAL for earlier, later in itertools.pairwise(times))
     assert phases_told(sim, "start") == ["Initialized", *["Waiting"] * 4]
     assert severities(sim) == [("warn", "Waiting for")]
     sim.script["start"] = yes()
@@ -215,9 +214,7 @@ def test_a_closed_traffic_gate_holds_the_weight_is_asked_once_an_interval_and_sa
     assert sim.condition("Held")["reason"] == "ConfirmTrafficIncrease"
     assert sim.status["failedChecks"] == 0
     times = [t for t, _ in asked(sim, "more")]
-    assert all(
-        later - earlier >= INTERVAL for earlier, later in zip(times, times[1:], strict=False)
-    )
+    assert all(later - earlier >= INTERVAL for earlier, later in itertools.pairwise(times))
     assert 8 <= len(times) <= 11
     assert [s for s, _ in severities(sim)] == ["info", "warn"]
     assert bool(asked(sim, "m")) is bool(weight)

@@ -229,7 +229,6 @@ def test_a_second_promotion_does_not_add_a_second_suffix() -> None:
 def test_promoting_what_is_there_writes_nothing() -> None:
     target = stored(deployment())
     owner = stored(canary())
-    names = names_of(owner, target)
     (made_first,) = DEPLOYMENTS.create(pair(owner, target, "v2:00"))
     held = stored(made_first.body)
     assert DEPLOYMENTS.promote(pair(owner, target, "v2:00", held)) == ()

@@ -293,7 +293,7 @@ def test_a_download_that_fails_says_why_and_what_to_do(
     tool(nowhere, "apt-get", "echo 'E: Unable to locate package prometheus' >&2; exit 100")
     tool(nowhere, "dpkg-deb", "exit 0")
     with pytest.raises(
-        ProgramError, match="Unable to locate package.*DRILL_PROMETHEUS=FILE.*apt-get update"
+        ProgramError, match=r"Unable to locate package.*DRILL_PROMETHEUS=FILE.*apt-get update"
     ):
         prometheus_program.obtain(print)
 
@@ -385,8 +385,8 @@ def test_a_real_one_tells_changed_values_and_its_built_in_functions_work(tmp_pat
             await server.change({"good": "absent"})
             assert (await ask(server.address, "good"))["data"]["result"] == []
             await asyncio.sleep(2)
-            rate = (await ask(server.address, f"rate({COUNTER}[10s])"))["data"]["result"]
-            assert float(rate[0]["value"][1]) == pytest.approx(5, rel=0.2)
+            rate = (await ask(server.address, f"irate({COUNTER}[10s])"))["data"]["result"]
+            assert float(rate[0]["value"][1]) == pytest.approx(5, rel=0.5)
             await server.change({"good": "down"})
             with pytest.raises(aiohttp.ClientConnectorError):
                 await ask(server.address, "good")

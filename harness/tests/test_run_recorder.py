@@ -21,14 +21,15 @@ from harness.model.timeline import (
     WatchState,
     parse,
 )
-from harness.run.recorder import Recorder, WatchDied
+from harness.run.recorder import WHERE_SERVED, Recorder, WatchDied, served
 from harness.run.redact import Redactor
 from harness.run.timeline_file import TimelineFile
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
+    from harness.kube.resource import Resource
     from harness.model.timeline import JSON
 
 HEADER = Header(
@@ -50,13 +51,13 @@ def row(kind: str, name: str, namespace: str | None = "ns", **body: object) -> J
 
 
 class Recording:
-    def __init__(self, cluster: FakeCluster) -> None:
+    def __init__(self, cluster: FakeCluster, others: Sequence[Resource] = ()) -> None:
         self.cluster = cluster
         self.seen: list[Observation] = []
         loop = asyncio.get_running_loop()
         self.redactor = Redactor("salt")
         self.recorder = Recorder(
-            cluster.client(), HEADER, self.seen.append, self.redactor, loop.time
+            cluster.client(), HEADER, self.seen.append, self.redactor, loop.time, others=others
         )
 
     def objects(self, kind: str) -> list[str]:
@@ -68,8 +69,10 @@ class Recording:
 
 
 @contextlib.asynccontextmanager
-async def recording(cluster: FakeCluster, watches: int = 12) -> AsyncIterator[Recording]:
-    recorded = Recording(cluster)
+async def recording(
+    cluster: FakeCluster, watches: int = 12, others: Sequence[Resource] = ()
+) -> AsyncIterator[Recording]:
+    recorded = Recording(cluster, others)
     task = asyncio.create_task(recorded.recorder.run())
     try:
         await recorded.recorder.synced()
@@ -279,3 +282,46 @@ def test_every_line_is_on_disk_as_soon_as_it_is_appended(tmp_path: Path) -> None
         assert parse(path.read_text(encoding="utf-8").splitlines()).of(HarnessError)
     with pytest.raises(FileExistsError):
         TimelineFile(path, HEADER, Redactor("salt"))
+
+
+def test_types_of_other_projects_are_watched_where_they_are_served_each_in_one_version() -> None:
+    route, istio, older, knative, _ = WHERE_SERVED
+
+    async def scenario() -> None:
+        cluster = FakeCluster(route, istio, older, knative)
+        found = await served(cluster.client())
+        assert found == [route, istio, knative]
+        async with recording(cluster, 15, found) as recorded:
+            cluster.add(row("HTTPRoute", "web"))
+            cluster.add(row("HorizontalPodAutoscaler", "web"))
+            await asyncio.sleep(1)
+        assert recorded.objects("HTTPRoute") == ["ADDED web"]
+        assert recorded.objects("HorizontalPodAutoscaler") == ["ADDED web"]
+        synced = {o.kind for o in recorded.seen if isinstance(o, WatchState)}
+        # Of the two kinds that are called Service each has a name of its own.
+        assert {"Service", "KnativeService", "HTTPRoute", "VirtualService"} <= synced
+
+    run_virtual(scenario())
+
+
+def test_without_them_one_request_is_enough_to_know() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        assert await served(cluster.client()) == []
+        assert len(cluster.requests) == 1
+
+    run_virtual(scenario())
+
+
+def test_an_autoscaler_that_may_not_be_read_is_no_error() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        cluster.forbid("list", "horizontalpodautoscalers")
+        async with recording(cluster, 11) as recorded:
+            await asyncio.sleep(1)
+            assert await recorded.recorder.complete()
+        assert not [o for o in recorded.seen if isinstance(o, HarnessError)]
+        synced = {o.kind for o in recorded.seen if isinstance(o, WatchState)}
+        assert "HorizontalPodAutoscaler" not in synced
+
+    run_virtual(scenario())

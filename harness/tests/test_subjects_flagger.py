@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -128,6 +129,12 @@ def test_it_is_fenced_to_its_namespace_and_asks_nobody_for_metrics(tmp_path: Pat
     assert given["-metrics-server"].startswith("http://127.0.0.1:")
     assert given["-port"] == "0"
     assert "-enable-leader-election=false" in argv
+
+
+def test_it_asks_the_metrics_server_of_its_drill(tmp_path: Path) -> None:
+    access = dataclasses.replace(_access(tmp_path), metrics_server="http://127.0.0.1:4321")
+    argv = arguments(Path("/bin/flagger"), access)
+    assert argv[argv.index("-metrics-server") + 1] == "http://127.0.0.1:4321"
 
 
 def test_it_sees_no_token_and_no_proxy_of_the_users(

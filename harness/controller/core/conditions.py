@@ -4,7 +4,7 @@ Promoted: the compatible one, on which clients wait. Its `lastUpdateTime` is whe
 deadline counts from it (P11).
 CanaryReady: exists during a run only. Since when the target is ready, or that it is not; reason Analysing once traffic was shifted.
 Accepted: exists only while it is False: why the Canary is left alone (G1, A6).
-Held: exists only while a gate is closed, or a route is not accepted; the reason says which.
+Held: exists only while a gate of a run is closed; the reason says which.
 Mirroring: exists only while the canary gets a copy of the traffic.
 PostRollout: how the post-rollout hooks went; Unknown while they are still to be called. Only where there are any.
 ChangePending: exists only while the Canary is suspended and its target has changed.

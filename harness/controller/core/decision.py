@@ -51,6 +51,8 @@ class World:
     """Whatever else concerns the Canary: configs, scalers, routes, revisions."""
     absent: Mapping[str, str] = field(default_factory=dict)
     """Kinds that this Canary needs and that cannot be watched, with the reason (no CRD, no permission)."""
+    shared: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of configs that cannot be watched, with the reason: target and primary share such objects."""
     answers: Mapping[str, Answer] = field(default_factory=dict)
     """Answers to calls of earlier passes, by key, since the last status write."""
     unmeasurable: str = ""

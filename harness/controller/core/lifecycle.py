@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from harness.controller.core import services
 from harness.controller.core.decision import Write
+from harness.controller.core.routers.registry import router_for
+from harness.controller.core.targets.registry import target_for
 
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
@@ -33,6 +35,33 @@ def finalizer(canary: JSON, *, wanted: bool) -> tuple[Write, ...]:
     others = [name for name in meta.get("finalizers") or [] if name != FINALIZER]
     body: JSON = {"metadata": {"finalizers": [*others, FINALIZER] if wanted else others}}
     return (Write("patch", "canaries", meta["name"], body, meta["resourceVersion"]),)
+
+
+def irrevocable(scene: Scene) -> str:
+    """Return why target and traffic cannot be given back, or need not be; empty when they are to be.
+
+    A Canary that is refused is reverted as well, if it ever took over: it may have been edited since, and its target has no pods.
+    """
+    names, world = scene.names, scene.world
+    if not scene.settings.revert:
+        return "spec.revertOnDeletion is false"
+    if world.target is None:
+        return f"{names.target} does not exist"
+    workload = target_for(scene.canary)
+    if workload is None or router_for(scene.canary) is None or (workload.pods and not names.label):
+        return scene.refused.message if scene.refused else "the target cannot be handled"
+    if world.rival:
+        return f"the target belongs to Canary {world.rival}"
+    if not scene.initialised and not _led_away(scene):
+        return f"{names.target} still serves"
+    return ""
+
+
+def _led_away(scene: Scene) -> bool:
+    """Whether a bootstrap got as far as the apex Service."""
+    apex = scene.world.services.get(scene.names.apex)
+    selector = ((apex or {}).get("spec") or {}).get("selector") or {}
+    return bool(selector.get(scene.names.label) == scene.names.primary_value)
 
 
 def pods_back(scene: Scene) -> tuple[Write, ...]:

@@ -159,8 +159,7 @@ def _taken_back(s: Scene) -> bool:
 TABLE: Final[tuple[Rule, ...]] = (
     # a Canary that goes
     Rule("deleted",            ANY,        going(lambda s: not lifecycle.held(s.canary)),     base.rest),
-    Rule("nothing-to-revert",  ANY,        going(lambda s: s.world.target is None or s.refused is not None
-                                                           or not s.initialised),             deletion.nothing_to_revert),
+    Rule("nothing-to-revert",  ANY,        going(lambda s: bool(lifecycle.irrevocable(s))),   deletion.nothing_to_revert),
     Rule("terminating",        ANY,        going(lambda s: s.phase != "Terminating"),         deletion.announce),
     Rule("restore-pods",       ANY,        going(lambda s: bool(lifecycle.pods_back(s))),     deletion.restore),
     Rule("give-up",            ANY,        going(lambda s: not s.reverted.ready and _late(s)), deletion.give_up),

@@ -10,7 +10,7 @@ from harness.controller.core import autoscalers
 from harness.controller.core.configs import Configs, Copies, copies, digest, look, rewrite
 from harness.controller.core.decision import JSON, Note, Severity, World
 from harness.controller.core.names import Names, names_of
-from harness.controller.core.ownership import foreign
+from harness.controller.core.ownership import controller_of, foreign
 from harness.controller.core.routers.base import Router, Split, Wish
 from harness.controller.core.routers.registry import router_for
 from harness.controller.core.settings import Settings
@@ -131,8 +131,23 @@ class Reading:
 
     @cached_property
     def foreign_primary(self) -> str:
-        """The other controller that owns the primary, if there is one."""
-        return foreign(self.world.primary, self.canary) if self.world.primary else ""
+        """Why an object with the primary's name is not ours, in words; empty when it is.
+
+        One that nobody controls is ours if it selects what a primary does: what a deleted Canary leaves when its objects are kept. Anything
+        else is an application of the user's own that happens to have the name.
+        """
+        primary = self.world.primary
+        if primary is None:
+            return ""
+        if owner := foreign(primary, self.canary):
+            return f"belongs to {owner}"
+        if not self.workload.pods or controller_of(primary) is not None:
+            return ""
+        wanted = self.names.primary_value
+        selected = (primary["spec"].get("selector") or {}).get("matchLabels") or {}
+        if selected.get(self.names.label) == wanted:
+            return ""
+        return f"belongs to no Canary and does not select {self.names.label}={wanted}"
 
     @cached_property
     def snapshot(self) -> Snapshot:

@@ -175,8 +175,12 @@ class Scene(Changes):
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def moment(self, more: str = "") -> Moment:
-        """Return what a round of questions needs to know."""
+        """Return what a round of questions needs to know.
+
+        A round that a suspension or another edit of the spec interrupted begins anew: answers of before may be days old.
+        """
         parts = (
+            self.canary["metadata"].get("generation"),
             self.phase,
             self.status.get("lastTransitionTime"),
             self.iterations,
@@ -245,6 +249,7 @@ class Scene(Changes):
         found: tuple[str, ...] = ()
         if self.workload.pods:
             made = services.unchangeable(self.canary, self.names, self.world.services)
-            found = warnings.of(self.pair) + made
+            template = self.target["spec"]["template"]
+            found = warnings.of(self.pair) + made + warnings.shared(template, self.world.shared)
         scaler = self.scaler.warning if self.scaler is not None else ""
         return (*found, f"{scaler}.") if scaler else found

@@ -80,11 +80,14 @@ def give_back(names: Names, apex: JSON) -> tuple[Write, ...]:
 
     A Service that was there before has the original in an annotation of ours, or in kubectl's; any other gets the target's label.
     """
-    meta = apex["metadata"]
+    meta, held = apex["metadata"], (apex.get("spec") or {}).get("selector") or {}
+    kept = ORIGINAL in (meta.get("annotations") or {})
+    if not kept and held.get(names.label) != names.primary_value:
+        return ()  # given back already: the annotation, which told what to give back, has gone with it
     wanted = _original(meta.get("annotations") or {}) or {names.label: names.value}
-    selector = _map_patch((apex.get("spec") or {}).get("selector"), wanted)
+    selector = _map_patch(held, wanted)
     patch: JSON = {"spec": {"selector": selector}} if selector else {}
-    if ORIGINAL in (meta.get("annotations") or {}):
+    if kept:
         patch["metadata"] = {"annotations": {ORIGINAL: None}}
     return (
         (Write("patch", "services", meta["name"], patch, meta["resourceVersion"]),) if patch else ()

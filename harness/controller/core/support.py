@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness.controller.core import alerts, autoscalers
 from harness.controller.core.analysis import metrics, webhooks
 from harness.controller.core.names import Names, problem, target_name
-from harness.controller.core.ownership import foreign
+from harness.controller.core.ownership import controller_of
 from harness.controller.core.routers.registry import PROVIDERS, router_for
 from harness.controller.core.settings import Settings, provider
 from harness.controller.core.targets.registry import KINDS, target_for
@@ -122,17 +122,15 @@ def _target(canary: JSON, names: Names, world: World) -> Refusal | None:
 
 
 def _unselected(canary: JSON, names: Names, primary: JSON | None) -> str:
-    """Return why Services that select by the target's label would not find an existing primary's pods; empty when they do.
+    """Return why Services that select by the target's label would not find our primary's pods; empty when they do.
 
     Selectors are for life, so this happens when --selector-labels was changed, or the target made again with another label.
     """
-    if primary is None or foreign(
-        primary, canary
-    ):  # nothing is written over somebody else's, which has a row of its own
-        return ""
-    if (primary["spec"]["selector"].get("matchLabels") or {}).get(
-        names.label
-    ) == names.primary_value:
+    owner = controller_of(primary) if primary is not None else None
+    if primary is None or owner is None or owner.get("uid") != canary["metadata"]["uid"]:
+        return ""  # not ours, or nobody's: that has a row of its own
+    selected = primary["spec"]["selector"].get("matchLabels") or {}
+    if selected.get(names.label) == names.primary_value:
         return ""
     return (
         f"{names.primary!r} does not select {names.label}={names.primary_value}, as a primary of {names.target!r} must: it was"

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.controller.core import configs, services
+from harness.controller.core.decision import JSON, Write
+from harness.controller.core.ownership import controller_of, owner_reference
 
 if TYPE_CHECKING:
-    from harness.controller.core.decision import JSON, Write
     from harness.controller.core.scene import Scene
 
 
@@ -21,12 +22,25 @@ def upkeep(scene: Scene) -> tuple[Write, ...]:
         writes += _service(scene, "canary") + _service(scene, "primary")
     if not scene.primary_exists and can_create_primary(scene):
         writes += scene.copies.writes + scene.workload.create(scene.pair)
-    writes += scene.workload.keep(scene.pair)
+    writes += scene.workload.keep(scene.pair) + _owned(scene)
     if scene.primary_exists and scene.scaler is not None:
         writes += scene.scaler.keep()
     if scene.initialised:
         writes += traffic(scene)
     return writes
+
+
+def _owned(scene: Scene) -> tuple[Write, ...]:
+    """Return the write that makes an adopted primary go with its Canary: one that nobody controls (`Reading.foreign_primary`)."""
+    primary = scene.world.primary
+    if primary is None or not scene.workload.pods or controller_of(primary) is not None:
+        return ()
+    meta = primary["metadata"]
+    owners = [*(meta.get("ownerReferences") or []), owner_reference(scene.canary)]
+    body: JSON = {"metadata": {"ownerReferences": owners}}
+    return (
+        Write("patch", scene.workload.plural, meta["name"], body, str(meta["resourceVersion"])),
+    )
 
 
 def hindrance(scene: Scene) -> str:

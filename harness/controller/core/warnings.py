@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from harness.controller.core.configs import references
+from harness.controller.core.configs.checksums import PLURALS
 from harness.controller.core.readiness import wanted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.controller.core.decision import JSON
     from harness.controller.core.targets.base import Pair
 
@@ -19,6 +23,21 @@ _PERCENT: Final = 100
 def of(pair: Pair) -> tuple[str, ...]:
     """Return a sentence for each."""
     return _no_room(pair)
+
+
+def shared(template: JSON, kinds: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a sentence for each kind of configs that a pod template refers to and that cannot be watched.
+
+    `kinds`: plural -> why. Nothing is held up by that; but a change of such an object is not analysed, and production sees it at once.
+    """
+    found: list[str] = []
+    for plural, why in sorted(kinds.items()):
+        names = [str(one) for one in references(template) if PLURALS[one.kind] == plural]
+        if names:
+            found.append(
+                f"{', '.join(names)} cannot be tracked ({why}): target and primary share it, and a change reaches both at once."
+            )
+    return tuple(found)
 
 
 def _no_room(pair: Pair) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 CANARIES, DEPLOYMENTS, SERVICES = "canaries", "deployments", "services"
 TARGETS: Final = ("deployments", "daemonsets", "services", "kservices")
+_UNREAD: Final = "rollout-drill/unread"
+"""Marks what stands for an object whose content was not kept; no object of the API has such a field."""
 
 
 class Cache:
@@ -25,6 +27,9 @@ class Cache:
     Every look-up is by name: what one event costs does not depend on how many Canaries there are. Answers to our own writes are put
     in as well, so that a pass never decides on a state that it has changed itself. A watch event that is older than such an answer is
     dropped.
+
+    Of ConfigMaps and Secrets only those are kept that a target refers to, and their copies: a namespace may be full of others, of a
+    megabyte each. One that a target begins to refer to later is *unread* until somebody reads it (`unread`, `read`) or the watch brings it.
     """
 
     def __init__(self, *, configs: bool = False, policy: Policy = DEFAULT) -> None:
@@ -38,6 +43,8 @@ class Cache:
         """Of each Canary, where it stands in `_interest`."""
         self._generations: dict[needs.Key, tuple[str, int]] = {}
         """Of each target, the state that its Canaries' interest was worked out from."""
+        self._unread: set[needs.Key] = set()
+        """Configs that a target refers to and of which nothing is known yet, although their kind was listed."""
 
     def get(self, plural: str, name: str) -> JSON | None:
         """Return an object, or None."""
@@ -57,6 +64,20 @@ class Cache:
         """Return the kinds that any Canary needs."""
         return {kind for canary in self._objects[CANARIES].values() for kind in self.kinds(canary)}
 
+    def due(self, canary: JSON) -> tuple[str, ...]:
+        """Return the kinds that are to be watched for a Canary now.
+
+        Configs come after the targets, so that their first list already keeps what is referred to.
+        """
+        kinds = self.kinds(canary)
+        if all(kind in self._objects or kind in self._absent for kind in kinds if kind in TARGETS):
+            return kinds
+        return tuple(kind for kind in kinds if kind not in needs.CONFIGS)
+
+    def all_due(self) -> set[str]:
+        """Return the kinds that are to be watched for any Canary now."""
+        return {kind for canary in self._objects[CANARIES].values() for kind in self.due(canary)}
+
     def missing(self, canary: JSON) -> list[str]:
         """Return the kinds that a Canary needs and of which nothing is known yet, not even that they are not there."""
         return [
@@ -66,11 +87,23 @@ class Cache:
         ]
 
     def cannot(self, plural: str, why: str) -> set[str]:
-        """Take note that a kind cannot be watched; return the Canaries that need it, unless it was known."""
-        if self._absent.get(plural) == why or plural in self._objects:
+        """Take note that a kind cannot be watched; return the Canaries that need it, unless it was known.
+
+        Of a kind that could be watched before, what was seen last has to do; configs are shared from then on.
+        """
+        if self._absent.get(plural) == why:
             return set()
+        if plural in self._objects:
+            if not needs.optional(plural):
+                return set()
+            del self._objects[plural]
+            self._unread = {key for key in self._unread if key[0] != plural}
         self._absent[plural] = why
         return self._needing(plural)
+
+    def abandon(self, plural: str) -> None:
+        """Forget why a kind could not be watched: nobody needs it any more."""
+        self._absent.pop(plural, None)
 
     def _needing(self, plural: str) -> set[str]:
         canaries = self._objects[CANARIES].items()
@@ -101,6 +134,11 @@ class Cache:
                 for kind in kinds
                 if kind in self._absent and not needs.optional(kind)
             },
+            shared={
+                kind: self._absent[kind]
+                for kind in kinds
+                if kind in self._absent and needs.optional(kind)
+            },
             policy=self._policy,
             rival=self._rival(canary),
         )
@@ -119,11 +157,39 @@ class Cache:
         oldest = min([canary, *same], key=_age)
         return "" if oldest["metadata"]["name"] == name else str(oldest["metadata"]["name"])
 
+    # -- configs -----------------------------------------------------------------------------------------------------
+
+    def shape(self, plural: str, obj: JSON) -> JSON:
+        """Return an object as it is kept from a list; of a config that nobody refers to only its name."""
+        name = obj["metadata"]["name"]
+        if plural in needs.CONFIGS and (plural, name) not in self._interest:
+            return {"metadata": {"name": name}, _UNREAD: True}
+        return slim(plural, obj)
+
+    def unread(self, canary: JSON) -> list[needs.Key]:
+        """Return what has to be read before a pass for a Canary can be made."""
+        if not self._unread:
+            return []
+        kinds = self.kinds(canary)
+        keys = self._keys.get(canary["metadata"]["name"], ())
+        return [key for key in keys if key in self._unread and key[0] in kinds]
+
+    def read(self, key: needs.Key, obj: JSON | None) -> None:
+        """Take in what was read on demand (None: there is no such object); ignored when the watch was faster."""
+        if key in self._unread:
+            self._unread.discard(key)
+            if obj is not None:
+                self._objects[key[0]][key[1]] = slim(key[0], obj)
+
     # -- taking in ---------------------------------------------------------------------------------------------------
 
     def put(self, plural: str, obj: JSON) -> set[str]:
         """Take in an object; return the Canaries that it matters to. Nothing when a newer state is known."""
         name = obj["metadata"]["name"]
+        if plural in needs.CONFIGS:
+            if (plural, name) not in self._interest:
+                return set()
+            self._unread.discard((plural, name))
         objects = self._objects.setdefault(plural, {})
         held = objects.get(name)
         if held is not None and _same_object(held, obj) and _version(obj) <= _version(held):
@@ -142,6 +208,7 @@ class Cache:
     def remove(self, plural: str, obj: JSON) -> set[str]:
         """Take note of a deletion; return the Canaries that it matters to."""
         name = obj["metadata"]["name"]
+        self._unread.discard((plural, name))
         held = self._objects.get(plural, {}).get(name)
         if held is not None and not _same_object(held, obj):
             return set()  # another object of that name has taken its place
@@ -154,12 +221,21 @@ class Cache:
         return self._concerned(plural, obj)
 
     def replace(self, plural: str, objects: Iterable[JSON]) -> None:
-        """Take in a complete list; what is not in it is gone."""
+        """Take in a complete list, shaped or not; what is not in it is gone."""
         self._absent.pop(plural, None)
-        self._objects[plural] = {obj["metadata"]["name"]: slim(plural, obj) for obj in objects}
+        self._unread = {key for key in self._unread if key[0] != plural}
+        kept: dict[str, JSON] = {}
+        for obj in objects:
+            key = (plural, str(obj["metadata"]["name"]))
+            shaped = self.shape(plural, obj)
+            if _UNREAD not in shaped:
+                kept[key[1]] = shaped
+            elif key in self._interest:
+                self._unread.add(key)  # somebody began to refer to it while the list was on its way
+        self._objects[plural] = kept
         if plural == CANARIES:
-            self._interest.clear()
-            self._keys.clear()
+            for name in [name for name in self._keys if name not in kept]:
+                self._forget(name)
         if plural == CANARIES or plural in TARGETS:
             for obj in self._objects[CANARIES].values():
                 self._index(obj)
@@ -182,19 +258,33 @@ class Cache:
     def _index(self, canary: JSON) -> None:
         name = canary["metadata"]["name"]
         keys = tuple(dict.fromkeys(needs.keys(canary, self.target(canary))))
-        if self._keys.get(name) == keys:
+        before = self._keys.get(name, ())
+        if before == keys:
             return
-        self._forget(name)
         self._keys[name] = keys
         for key in keys:
-            self._interest.setdefault(key, set()).add(name)
+            if key not in self._interest:
+                self._interest[key] = set()
+                if key[0] in needs.CONFIGS and key[0] in self._objects:
+                    self._unread.add(key)
+            self._interest[key].add(name)
+        for key in before:
+            if key not in keys:
+                self._drop(name, key)
 
     def _forget(self, canary: str) -> None:
         for key in self._keys.pop(canary, ()):
-            known = self._interest[key]
-            known.discard(canary)
-            if not known:
-                del self._interest[key]
+            self._drop(canary, key)
+
+    def _drop(self, canary: str, key: needs.Key) -> None:
+        """End a Canary's interest; a config that was its alone is no longer kept."""
+        known = self._interest[key]
+        known.discard(canary)
+        if not known:
+            del self._interest[key]
+            if key[0] in needs.CONFIGS:
+                self._unread.discard(key)
+                self._objects.get(key[0], {}).pop(key[1], None)
 
     def _rivals(self, canary: str) -> set[str]:
         keys = self._keys.get(canary, ())

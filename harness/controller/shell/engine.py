@@ -7,6 +7,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.controller.core.needs import optional
 from harness.controller.shell.alerting import Alerting
 from harness.controller.shell.cache import CANARIES, Cache
 from harness.controller.shell.calls import Calls
@@ -14,7 +15,6 @@ from harness.controller.shell.fence_field import FenceField
 from harness.controller.shell.kinds import ALWAYS, RESOURCES
 from harness.controller.shell.meter import Meter, Turns
 from harness.controller.shell.reader import Reader
-from harness.controller.shell.slim import slim
 from harness.controller.shell.worker import Tools, Worker
 from harness.controller.shell.writer import Writer
 from harness.kube.errors import Forbidden, KubeError, NotFound
@@ -32,6 +32,8 @@ LONGEST_RETRY: Final = 5.0
 """Seconds between attempts to watch a kind that cannot be watched (CRD or roles missing, server away)."""
 ABSENT_RETRY: Final = 30.0
 """The same for a kind that only some Canaries need, and that is not there."""
+SHARED_RETRY: Final = 300.0
+"""The same for configs that may not be read: everything works without them, and it is probably meant."""
 
 
 class Engine:
@@ -62,7 +64,7 @@ class Engine:
         )
         meter = meter or Meter()
         self._fence_field = FenceField(
-            client, self._namespace, self.cache, log, self._wake_all, meter
+            client, self._namespace, self.cache, log, self._wake_all, meter=meter
         )
         self._writer = Writer(
             client,
@@ -115,30 +117,40 @@ class Engine:
     async def _follow(self, plural: str) -> None:
         failures = 0
         resource = RESOURCES[plural]
-        longest = LONGEST_RETRY
+        longest, said = LONGEST_RETRY, ""
         while True:
             try:
                 following = watch(
-                    self._client, resource, self._namespace, shape=partial(slim, plural)
+                    self._client,
+                    resource,
+                    self._namespace,
+                    shape=partial(self.cache.shape, plural),
                 )
                 async with aclosing(following) as events:
                     async for event in events:
-                        failures, longest = 0, LONGEST_RETRY
+                        failures, longest, said = 0, LONGEST_RETRY, ""
                         await self._take(plural, event)
             except KubeError as error:
-                self._writer.log_refusal(error, "watch", resource.path(self._namespace))
-                if plural not in ALWAYS and isinstance(error, NotFound | Forbidden):
-                    longest = ABSENT_RETRY
+                told, said = said, str(error)
+                lasting = isinstance(error, NotFound | Forbidden)
+                if not lasting or told != said:
+                    self._writer.log_refusal(error, "watch", resource.path(self._namespace))
+                if lasting and plural not in ALWAYS:
+                    if plural not in self.cache.wanted():
+                        self.cache.abandon(plural)
+                        self._watched.discard(plural)
+                        return
+                    longest = SHARED_RETRY if optional(plural) else ABSENT_RETRY
                     why = "its CRD is not installed" if isinstance(error, NotFound) else "forbidden"
                     self._wake(self.cache.cannot(plural, f"{resource.label}: {why}"))
+                    self._begin_each(self.cache.all_due())
             failures += 1
             await asyncio.sleep(min(FIRST_RETRY * 2 ** min(failures - 1, 10), longest))
 
     async def _take(self, plural: str, event: WatchEvent) -> None:
         if isinstance(event, Listed):
             self.cache.replace(plural, event.items)
-            if plural == CANARIES:
-                self._begin_each(self.cache.wanted())
+            self._begin_each(self.cache.all_due())
             await self._synced(plural)
             self._wake_all()
         elif event.type == "DELETED":
@@ -146,7 +158,7 @@ class Engine:
         else:
             concerned = self.cache.put(plural, event.object)
             if plural == CANARIES:
-                self._begin_each(self.cache.kinds(event.object))
+                self._begin_each(self.cache.due(event.object))
             self._wake(concerned)
 
     def _begin_each(self, kinds: Iterable[str]) -> None:

@@ -44,6 +44,7 @@ class FenceField:
         cache: Cache,
         log: Any,
         changed: Callable[[], None],
+        *,
         meter: Meter,
     ) -> None:
         self.pruned = False

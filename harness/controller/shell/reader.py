@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from harness.controller.shell.kinds import RESOURCES
 from harness.kube.errors import Forbidden
 from harness.kube.resource import REPLICASET
 
@@ -38,3 +39,12 @@ class Reader:
             self._log.error("forbidden", verb="list", path=path, message=error.message)
             return []
         return items
+
+    async def config(self, plural: str, name: str) -> JSON | None:
+        """Return a ConfigMap or Secret that a target has begun to refer to, None when there is none. Raises KubeError.
+
+        As a list of one, which needs no right that the watch does not need as well.
+        """
+        only = f"metadata.name={name}"
+        items, _ = await self._client.list(RESOURCES[plural], self._namespace, field_selector=only)
+        return items[0] if items else None

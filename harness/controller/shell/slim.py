@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.controller.core.configs import copied
+from harness.controller.core.configs import OPT_OUT, copied
 from harness.controller.core.managed import reduced
+from harness.controller.core.needs import CONFIGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +31,9 @@ def slim(plural: str, obj: JSON) -> JSON:
     if "managedFields" in meta:
         # Objects that are written as a whole go without it; the server then keeps its own.
         meta["managedFields"] = reduced(obj)
+    if plural in CONFIGS and "annotations" in meta:
+        # What applied one keeps a second copy of its content here.
+        meta["annotations"] = {k: v for k, v in meta["annotations"].items() if k == OPT_OUT}
     kept = {**obj, "metadata": meta}
     if plural == "secrets" and not copied(obj):
         # Of no use here, and often large: releases of a package manager, tokens.

@@ -84,6 +84,9 @@ class Worker:
                 if canary is None:
                     return
                 self._tools.meter.saw(canary)
+                if self._tools.cache.missing(canary):
+                    pause = None  # the list of what it needs is on its way, and wakes us
+                    continue
                 pause = await self._timed(canary)
         finally:
             self._tools.meter.forget(self.name)
@@ -119,6 +122,7 @@ class Worker:
         decision = None
         try:
             await self._admit(canary)
+            await self._complete(canary)
             decision = self._decide(canary)
             self._questions.asked(decision.calls)
             if _idle(decision):
@@ -127,6 +131,9 @@ class Worker:
                 async with self._tools.turns:
                     # Waiting for the turn may have taken a while.
                     canary = self._tools.cache.get(CANARIES, self.name) or canary
+                    if self._tools.cache.missing(canary):
+                        return None
+                    await self._complete(canary)
                     decision = await self._decide_anew(canary)
                     self._log(canary, decision)
                     await self._tools.writer.carry_out(canary, decision)
@@ -152,6 +159,13 @@ class Worker:
         else:
             self._unmeasurable = ""
         self._admitted = generation
+
+    async def _complete(self, canary: JSON) -> None:
+        """Read the configs that the target has begun to refer to since their kind was listed. Raises KubeError."""
+        cache, reader = self._tools.cache, self._tools.reader
+        while unread := cache.unread(canary):
+            for key in unread:
+                cache.read(key, await reader.config(*key))
 
     def _next(self, decision: Decision) -> float | None:
         """Return the pause after a pass that was carried out."""

@@ -46,17 +46,18 @@ def release(scene: Scene) -> Decision:
 
 
 def give_up(scene: Scene) -> Decision:
-    """The target never became ready: traffic stays where it is, and the Canary goes all the same (case C19 d)."""
+    """The target never became ready: the Canary goes all the same, and with it the primary, so the traffic is the target's (case C19 d)."""
     text = (
-        f"Not reverted: {scene.target_name} was not ready within {scene.settings.deadline:g} s"
-        f" ({scene.reverted.message}); {scene.names.target} keeps its pods"
+        f"{scene.target_name} was not ready within {scene.settings.deadline:g} s"
+        f" ({scene.reverted.message}); the Canary goes all the same, and {scene.names.target} keeps its pods"
     )
     return Decision(
-        writes=lifecycle.finalizer(scene.canary, wanted=False),
-        notes=(scene.note("Warning", text),),
+        writes=lifecycle.traffic_back(scene) + lifecycle.finalizer(scene.canary, wanted=False),
+        notes=(scene.note("Warning", f"Reverted too early: {text}"),),
     )
 
 
 def nothing_to_revert(scene: Scene) -> Decision:
-    """The target is gone, or was never taken over: let the Canary go."""
-    return Decision(writes=lifecycle.finalizer(scene.canary, wanted=False))
+    """The target is gone, or was never taken over: let the Canary go (case C19)."""
+    note = scene.note("Normal", f"Nothing to revert: {lifecycle.irrevocable(scene)}")
+    return Decision(writes=lifecycle.finalizer(scene.canary, wanted=False), notes=(note,))

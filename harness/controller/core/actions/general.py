@@ -20,7 +20,7 @@ def suspended(scene: Scene) -> Decision:
     """Say once that nothing will be done, and write nothing but that a change waits (A5, C03)."""
     found = noted(scene, "Normal", "Suspended: nothing is done until spec.suspend is false")
     if not scene.change_pending:
-        return found
+        return replace(found, status=resumed(scene).status)
     text = f"{scene.target_name} has changed; the change is taken up when spec.suspend is false"
     held = cond.put(
         conditions(scene), cond.CHANGE_PENDING, "True", "Suspended", text, now=scene.now
@@ -78,8 +78,8 @@ def target_missing(scene: Scene) -> Decision:
 
 
 def foreign_primary(scene: Scene) -> Decision:
-    """Leave an object alone that has the primary's name but belongs to somebody else."""
-    text = f"{scene.primary_name} belongs to {scene.foreign_primary}: left alone"
+    """Leave an object alone that has the primary's name but is somebody else's."""
+    text = f"{scene.primary_name} {scene.foreign_primary}: left alone"
     return noted(scene, "Warning", text)
 
 

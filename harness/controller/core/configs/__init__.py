@@ -14,6 +14,7 @@ because the target reads the originals, a change of one is a new revision like a
 from __future__ import annotations
 
 from harness.controller.core.configs.checksums import (
+    OPT_OUT,
     Configs,
     changed,
     checksum,
@@ -28,6 +29,7 @@ from harness.controller.core.configs.handover import moved_since
 from harness.controller.core.configs.places import Reference, references, rewrite
 
 __all__ = [
+    "OPT_OUT",
     "Configs",
     "Copies",
     "Reference",

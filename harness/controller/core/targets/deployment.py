@@ -120,6 +120,8 @@ class DeploymentTarget:
         Without a primary, a zero that a controller left behind becomes a number again, and one that a user chose stays.
         """
         count = wanted(pair.target)
+        if pair.scaled and count:
+            return ()  # its autoscaler decides from here on
         if pair.primary is not None:
             count = max(count, wanted(pair.primary))
         elif count == 0 and replicas.at_bootstrap(pair.target):
