@@ -123,7 +123,7 @@ def fail_promotion_and_repair(sim: Sim) -> None:
 def abort(sim: Sim) -> None:
     new_image(sim)
     sim.run(until="Progressing")
-    sim.run(3.5)
+    sim.run(2.5)
     new_image(sim, "app:1")
     sim.run(until="Failed")
 

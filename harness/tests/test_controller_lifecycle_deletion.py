@@ -161,7 +161,7 @@ def test_a_canary_is_reverted_in_every_phase(phase: str) -> None:
     sim.cuts.append(sim.t)
     sim.remove("canaries", "web")
     sim.run(until="gone")
-    sim.settle()
+    sim.run(2)
     assert sim.behind("web") == 3
     assert sim.objects["services", "web"]["spec"]["selector"] == {"app": "web"}
     assert sim.ready_pods("web") == 3

@@ -26,3 +26,53 @@ BOUNDS = settings(
 
 Releases.TestCase.settings = BOUNDS
 TestReleases = Releases.TestCase
+
+
+# -- it can fail -------------------------------------------------------------------------------------------------------------
+
+
+def _without(*names: str) -> tuple[phases.Rule, ...]:
+    return tuple(rule for rule in phases.TABLE if rule.name not in names)
+
+
+def _always(name: str) -> tuple[phases.Rule, ...]:
+    """The table with one rule whose condition always holds in its phases."""
+    return tuple(
+        replace(rule, when=phases.always) if rule.name == name else rule for rule in phases.TABLE
+    )
+
+
+BROKEN: dict[str, Callable[[], tuple[phases.Rule, ...]]] = {
+    "promotes what was not analysed": lambda: _always("skip-analysis"),
+    "judges the new revision by the checks of the old": lambda: _without("restart"),
+    "opens closed gates": lambda: _without("held"),
+    "never starts": lambda: _without("start"),
+    "never succeeds": lambda: _without("succeed"),
+    "leaves traffic where somebody else put it": lambda: _without("upkeep-traffic", "upkeep"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_rule_is_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phases, "TABLE", BROKEN[what]())
+    with pytest.raises((AssertionError, LookupError)):
+        run_state_machine_as_test(Releases, settings=settings(BOUNDS, max_examples=60))
+
+
+@pytest.mark.parametrize("what", ["a write in every pass", "an event at every interval"])
+def test_a_controller_that_does_not_come_to_rest_is_found(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(world: World, canary: JSON, now: float) -> Decision:
+        decision = phases.decide(world, canary, now)
+        if decision.row != "idle":
+            return decision
+        if what.startswith("a write"):
+            touched: JSON = {"lastTransitionTime": f"{now}"}
+            return replace(decision, status=touched, requeue_after=60.0)
+        note = Note("Normal", "still here", f"still here {now // 60}")
+        return replace(decision, notes=(note,), requeue_after=60.0)
+
+    monkeypatch.setattr(controller_sim, "decide", busy)
+    with pytest.raises(AssertionError, match=r"settle"):
+        run_state_machine_as_test(Releases, settings=settings(BOUNDS, max_examples=5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 from typing import TYPE_CHECKING, Any, Final
@@ -13,8 +14,11 @@ from harness.clusters import addons
 from harness.clusters.embedded import processes
 from harness.clusters.knative_stand_in import LABEL, SERVICE, delay
 from harness.kube.client import KubeClient
-from harness.kube.resource import CRD, NAMESPACE, POD, SERVICEACCOUNT, Resource
+from harness.kube.resource import CANARY, CRD, NAMESPACE, POD, SERVICEACCOUNT, Resource
 from harness.run.addons import played, provide
+from harness.subjects.bundled import Bundled
+from harness.tests.controller_mortal import Life, controlled
+from harness.tests.controller_sim_make import canary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -299,5 +303,62 @@ def test_the_stand_in_makes_a_second_revision_and_moves_the_traffic(cluster: Clu
             await seen(client, SERVICE, (namespace, slow), lambda o: bool(ready_revision(o)))
             late = await client.get(SERVICE, "web", namespace)
             assert ready_revision(late) == "web-00002"
+
+    within(cluster, act)
+
+
+def test_the_bundled_controller_promotes_a_revision_of_the_stand_in(cluster: Cluster) -> None:
+    rollout = canary(
+        provider="knative",
+        targetRef={"apiVersion": SERVICE.api_version, "kind": SERVICE.kind, "name": "web"},
+        analysis={"interval": "1s", "threshold": 1, "stepWeight": 50, "maxWeight": 50},
+    )
+
+    def template(image: str) -> JSON:
+        return {"spec": {"containers": [{"image": image}]}}
+
+    def in_phase(phase: str) -> Callable[[JSON], bool]:
+        return lambda obj: (obj.get("status") or {}).get("phase") == phase
+
+    async def act(client: KubeClient, namespace: str) -> None:
+        where = (namespace, "web")
+        for crd in Bundled().cluster_objects():
+            await client.apply(CRD, crd, field_manager=ME, force=True)
+        service = {
+            "apiVersion": SERVICE.api_version,
+            "kind": SERVICE.kind,
+            "metadata": {"name": "web"},
+            "spec": {"template": template("dev.local/a:1")},
+        }
+        rollout["metadata"]["namespace"] = namespace
+        shares: set[int] = set()
+
+        def promoted(obj: JSON) -> bool:
+            shares.add(int((obj.get("status") or {}).get("canaryWeight") or 0))
+            return in_phase("Succeeded")(obj)
+
+        driven = controlled(cluster.kubeconfig, cluster.context, namespace, Life())
+        async with played(client, cluster, [addons.KNATIVE], pytest.fail):
+            controller = asyncio.create_task(driven)
+            try:
+                await client.create(SERVICE, service, namespace, field_manager=ME)
+                await client.create(CANARY, rollout, namespace, field_manager=ME)
+                await seen(client, CANARY, where, in_phase("Initialized"))
+                patch = {"spec": {"template": template("dev.local/a:2")}}
+                await client.patch(SERVICE, "web", namespace, patch, field_manager=ME)
+                await seen(client, CANARY, where, promoted)
+                found = await client.get(SERVICE, "web", namespace)
+            finally:
+                controller.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await controller
+        assert shares == {0, 50}
+        note = found["metadata"]["annotations"]["flagger.app/primary-revision"]
+        assert note == created_revision(found)
+        assert {
+            row["revisionName"]: row.get("percent")
+            for row in found["spec"]["traffic"]
+            if "revisionName" in row
+        } == {note: 100}
 
     within(cluster, act)
