@@ -146,6 +146,8 @@ def ends_in(scenario: Resolved, schedule: Schedule, phases: PhaseLog) -> Finding
         return _finding(ENDS_IN, title, Outcome.UNKNOWN, evidence)
     phase, since = phases.final
     reached = f"{phase or 'no phase'} since {moment_of(since, phases.change_at)}"
+    if phases.gone_at is not None:
+        reached = f"no phase: it is gone since {moment_of(phases.gone_at, phases.change_at)}"
     if schedule.cut:
         return _finding(ENDS_IN, title, Outcome.UNKNOWN, f"{schedule.cut}; it was in {reached}")
     if expected in {phase, ANY_PHASE}:
@@ -153,7 +155,7 @@ def ends_in(scenario: Resolved, schedule: Schedule, phases: PhaseLog) -> Finding
     evidence = f"ended in {reached}"
     if phase in rollout.ENDED and phases.message:
         evidence += f": {phases.message}"
-    elif phase not in rollout.ENDED:
+    elif phase not in rollout.ENDED and phases.gone_at is None:
         evidence += f", for {span(phases.over - since)} when observation ended"
     return _finding(ENDS_IN, title, Outcome.FAIL, evidence)
 

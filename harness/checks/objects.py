@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 """Kind and name."""
 POD: Final = "Pod"
+_ROOTS: Final = frozenset(workloads.KINDS) - {"ReplicaSet"}
 _MAX_OWNERS: Final = 5
 """Longest chain of owners that is followed; a cycle in a broken recording must not hang the judge."""
 
@@ -103,7 +104,8 @@ class Objects:
             return guessed_app(pod)
         for _ in range(_MAX_OWNERS):
             above = self._owners.get(owner)
-            if above is None or above[0] == self._rollout_kind:
+            # Whoever owns a Deployment, an operator's object for one, is no workload: the pods are the Deployment's.
+            if above is None or above[0] == self._rollout_kind or owner[0] in _ROOTS:
                 break
             owner = above
         return owner[1]

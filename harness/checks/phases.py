@@ -33,6 +33,8 @@ class PhaseLog:
     """Whether the rollout object was ever seen."""
     message: str = ""
     """What the rollout object said last."""
+    gone_at: float | None = None
+    """Since when there is no rollout object any more; None while there is one, or before the first."""
     several: bool = False
     """Whether there is more than one rollout object: then there is nothing to say about "the" phase, and there are no rows."""
     change_at: float | None = None
@@ -58,6 +60,9 @@ class PhaseLog:
         if exists:
             self.seen = True
             self.message = str(rollout.get("message", ""))
+            self.gone_at = None
+        elif self.seen and self.gone_at is None:
+            self.gone_at = observation.t
         if self.seen and (not self._phases or self._phases[-1][1] != phase):
             self._phases.append((observation.t, phase))
         weight = rollout.get("weight") if exists else None

@@ -169,9 +169,12 @@ def _ending(case: Case) -> str:
     change = case.phases.change_at
     if not case.phases.seen:
         return "no rollout object was observed"
+    if case.phases.gone_at is not None:
+        return f"the rollout object is gone since {moment_of(case.phases.gone_at, change)}"
     if phase in rollout.ENDED and change is not None and since >= change:
         return f"the promotion {phase} {span(since - change)} after the change"
-    return f"the rollout was in phase {phase or '(none)'} since {moment_of(since, change)}"
+    where = f"was in phase {phase}" if phase else "had no phase"
+    return f"the rollout {where} since {moment_of(since, change)}"
 
 
 def _endings(log: RolloutLog) -> str:

@@ -120,6 +120,8 @@ class _Followed:
     since: float
     message: str
     until: float | None = None
+    placed: bool = False
+    """Of a pod: whether it had a node when its message was said last. Before that the scheduler speaks."""
 
 
 @dataclass(slots=True)
@@ -169,7 +171,10 @@ class Follower:
         # It is the same violation when it comes back; what counts is when it began and what was said last.
         known.until = None
         if key[0] != "rollouts":
-            known.message = str(element.get("message", "")) or known.message
+            message = str(element.get("message", ""))
+            if message and key[0] == "pods":
+                known.placed = element["scheduled"]
+            known.message = message or known.message
 
     def _describe(
         self, key: Key, element: dict[str, Any], world: World, t: float
@@ -230,7 +235,7 @@ class Follower:
         text += ", still so at the end" if item.until is None else f", until {moment(item.until)}"
         if item.message:
             speaker = {"pods": "scheduler", "workloads": "controller"}.get(key[0], "")
-            if key[0] == "pods" and item.state not in {"Pending", "gated"}:
+            if key[0] == "pods" and (item.placed or item.state not in {"Pending", "gated"}):
                 speaker = "reason"
             text += f"; {speaker}: {item.message}" if speaker else f"; {item.message}"
         return text

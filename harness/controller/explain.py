@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from harness.controller import standing
 from harness.controller.core import decide, evidence, managed
 from harness.controller.core.change import SETTLED, Row
 from harness.controller.core.phases import IDLE, RUN
 from harness.controller.core.scene import Scene
 from harness.controller.core.snapshots import Fence
 from harness.controller.core.templates import summary
+from harness.controller.look import target_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,8 +120,16 @@ class Explanation:
     """applied, promoted, fence: what is on record."""
     found: Mapping[str, str] = field(default_factory=dict)
     """hash, fence: what the target has."""
+    standing: Sequence[str] = ()
+    """How far the run has come, in sentences."""
+    held: JSON = field(default_factory=dict)
+    """gate, message: which gate is closed and who says so; empty while none is."""
+    conditions: Sequence[JSON] = ()
+    """type, status, reason, message of each condition."""
     comparisons: Sequence[str] = ()
     """Each comparison that the row could look at."""
+    configs: Sequence[str] = ()
+    """What became of each tracked ConfigMap and Secret."""
     evidence: Sequence[str] = ()
     """What was looked at outside of hashes and fences."""
     does: str = ""
@@ -128,6 +138,8 @@ class Explanation:
     """The events that the pass records."""
     writes: Sequence[str] = ()
     """The objects that it writes."""
+    asks: Sequence[str] = ()
+    """What it asks a webhook or a metric, before it decides anything else. Nothing is asked for an explanation."""
     status: JSON = field(default_factory=dict)
     """What it changes of the status."""
     again_in: float | None = None
@@ -147,12 +159,17 @@ class Explanation:
             "number": self.number,
             "verdict": self.verdict,
             "because": self.because,
+            "standing": list(self.standing),
+            "held": dict(self.held),
+            "conditions": list(self.conditions),
             "comparisons": list(self.comparisons),
+            "configs": list(self.configs),
             "evidence": list(self.evidence),
             "next": {
                 "row": self.does,
                 "events": list(self.says),
                 "writes": list(self.writes),
+                "asks": list(self.asks),
                 "status": self.status,
                 "againIn": self.again_in,
             },
@@ -170,15 +187,20 @@ def explain(world: World, canary: JSON, now: float) -> Explanation:
         canary=scene.names.canary,
         namespace=scene.names.namespace,
         phase=scene.phase,
-        target=f"{canary['spec']['targetRef'].get('kind')}/{scene.names.target}",
+        target=target_name(canary),
         compared=compared,
         stored={"applied": stored.applied, "promoted": stored.promoted, "fence": stored.fence},
         found=_found(scene),
+        standing=standing.standing(scene),
+        held=standing.held(scene),
+        conditions=standing.said(scene),
         comparisons=_comparisons(scene),
+        configs=standing.tracked(scene),
         evidence=_evidence(scene) if compared or stored.foreign else (),
         does=decision.row,
         says=tuple(note.message for note in decision.notes),
         writes=tuple(f"{write.verb} {write.resource}/{write.name}" for write in decision.writes),
+        asks=tuple(standing.call(one) for one in decision.calls),
         status=decision.status or {},
         again_in=decision.requeue_after,
         **answer,
@@ -188,7 +210,7 @@ def explain(world: World, canary: JSON, now: float) -> Explanation:
 def asks_revisions(world: World, canary: JSON, now: float) -> bool:
     """Whether the target's ReplicaSets have to be read before this Canary can be explained."""
     scene = Scene(world, canary, now)
-    if world.target is None or scene.refused is not None:
+    if world.target is None or scene.refused is not None or world.target["kind"] != "Deployment":
         return False
     asked = scene.tracking.foreign and scene.revisions_needed
     return asked or decide(world, canary, now).reads_revisions
@@ -200,7 +222,7 @@ def _compares(scene: Scene, decision: Decision) -> tuple[bool, str]:
         why = NOT_COMPARED[decision.looked]
         refused = scene.refused
         return False, f"{why}: {refused.message}." if refused and why[-1] != "." else why
-    if scene.world.target is None or scene.world.primary is None:
+    if scene.world.target is None or not scene.primary_exists:
         return False, "The primary is made, or made again, before anything is compared."
     if scene.phase in IDLE and not scene.initialised:
         return False, NOT_COMPARED["initializing"]
@@ -227,6 +249,8 @@ def _verdict(scene: Scene) -> dict[str, str]:
         word = "cannot tell"
     elif scene.new_revision:
         word = "changed"
+        if scene.configs_changed and not verdict.changed:
+            because += " But a ConfigMap or Secret that it uses is another one."
     else:
         word = "rolled back" if verdict.rolled_back else "unchanged"
     return {"row": verdict.row.value, "number": number, "verdict": word, "because": because}
@@ -282,7 +306,11 @@ def _evidence(scene: Scene) -> tuple[str, ...]:
     what = "the last status" if settled else "the primary's template"
     lines.append(f"{what} was written at {_moment(since)}")
     current = evidence.current_revision(scene.target, scene.world.revisions or ())
-    if current is not None:
+    if scene.target["kind"] != "Deployment":
+        lines.append(
+            "such a target has no ReplicaSets that could show since when it has its template"
+        )
+    elif current is not None:
         name = f"{current['kind']}/{current['metadata']['name']}"
         lines.append(
             f"{name} has the target's template, and was made at {_moment(evidence.created(current))}"

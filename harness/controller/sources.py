@@ -8,21 +8,26 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from harness.controller.core import conditions as cond
 from harness.controller.core.names import KIND
+from harness.controller.core.needs import CONFIGS, REVISIONS, SERVICE_LABEL
 from harness.controller.explain import asks_revisions
-from harness.controller.look import wanted_names, world_of
+from harness.controller.look import target_key, untold, wanted_keys, world_of
+from harness.controller.shell.kinds import RESOURCES
 from harness.kube.errors import Forbidden, KubeError, NotFound
-from harness.kube.resource import CANARY, DEPLOYMENT, REPLICASET, SERVICE
+from harness.kube.resource import CANARY, REPLICASET
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from harness.controller.core import World
     from harness.controller.core.decision import JSON
+    from harness.controller.core.needs import Key
     from harness.kube.client import KubeClient
+    from harness.kube.resource import Resource
 
-_RESOURCES = {"Deployment": DEPLOYMENT, "Service": SERVICE}
-_LOOKED_AT = {KIND: "targetRef", "Deployment": "template"}
+_LOOKED_AT = {KIND: "targetRef", "Deployment": "template", "DaemonSet": "template"}
 """Kinds that are read closely, and what their spec cannot do without."""
 _FROM_SERVER = ("namespace", "uid", "resourceVersion")
 STDIN = "-"
@@ -33,23 +38,81 @@ class SourceError(Exception):
 
 
 async def from_cluster(client: KubeClient, namespace: str, name: str) -> tuple[JSON, World]:
-    """Return a Canary and what the controller would see around it. Gets, and one list of ReplicaSets where they matter.
+    """Return a Canary and what the controller would see around it. Gets by name, and lists where a name is not enough.
 
-    Raises SourceError when there is no such Canary, KubeError for everything else. ReplicaSets that may not be read are left out,
-    as the controller does.
+    Raises SourceError when there is no such Canary, or a config that matters may not be read; KubeError for everything else. ReplicaSets that
+    may not be read are left out, as the controller does.
     """
     try:
         canary = await client.get(CANARY, name, namespace)
     except NotFound as error:
         raise SourceError(await _no_canary(client, namespace, name)) from error
-    wanted = wanted_names(canary)
-    got = await asyncio.gather(*(_get(client, kind, each, namespace) for kind, each in wanted))
-    objects = [obj for obj in got if obj is not None]
-    world = world_of(canary, objects, revisions_read=False)
+    around = _Around(client, namespace)
+    await around.read([target_key(canary)])
+    target = next(iter(around.objects), None)
+    await around.read(wanted_keys(canary, target))
+    refused = cond.find(canary.get("status") or {}, cond.ACCEPTED) or {}
+    if refused.get("reason") == "Conflict":
+        around.objects += (await client.list(CANARY, namespace))[0]
+    world = around.world(canary, revisions_read=False)
+    if missing := untold(canary, world):
+        msg = f"{missing} may not be read with these credentials, and without it nothing can be compared"
+        raise SourceError(msg)
     if world.target is not None and asks_revisions(world, canary, time.time()):
-        objects += await _revisions(client, namespace, world.target)
-        world = world_of(canary, objects)
+        around.objects += await _revisions(client, namespace, world.target)
+        world = around.world(canary)
     return canary, world
+
+
+class _Around:
+    """What was read of a namespace, and what could not be."""
+
+    def __init__(self, client: KubeClient, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self.objects: list[JSON] = []
+        self._absent: dict[str, str] = {}
+        self._read = set(CONFIGS)
+
+    async def read(self, keys: Iterable[Key]) -> None:
+        """Read objects by plural and name."""
+        for found in await asyncio.gather(*(self._one(*key) for key in keys)):
+            self.objects += found
+
+    def world(self, canary: JSON, *, revisions_read: bool = True) -> World:
+        """Return it as the controller sees it."""
+        return world_of(
+            canary,
+            self.objects,
+            revisions_read=revisions_read,
+            absent=self._absent,
+            read=self._read,
+        )
+
+    async def _one(self, plural: str, name: str) -> list[JSON]:
+        resource = RESOURCES[plural]
+        try:
+            if plural == REVISIONS:
+                of = f"{SERVICE_LABEL}={name}"
+                return (await self._client.list(resource, self._namespace, label_selector=of))[0]
+            return [await self._client.get(resource, name, self._namespace)]
+        except NotFound:
+            if "." in resource.group and not await self._served(resource):
+                self._absent[plural] = f"{resource.label}: its CRD is not installed"
+            return []
+        except Forbidden:
+            if plural not in CONFIGS:
+                raise
+            self._read.discard(plural)
+            return []
+
+    async def _served(self, resource: Resource) -> bool:
+        """Whether the kind is there: the answer to a get does not tell that from a missing object."""
+        try:
+            await self._client.list(resource, self._namespace, field_selector="metadata.name=-")
+        except NotFound:
+            return False
+        return True
 
 
 def from_file(path: Path, namespace: str | None, name: str | None) -> list[tuple[JSON, World]]:
@@ -77,14 +140,15 @@ def from_file(path: Path, namespace: str | None, name: str | None) -> list[tuple
         what = f"Canary {name!r}" if name else "Canary"
         msg = f"{label}: there is no {what}{where} in it (there is: {known})"
         raise SourceError(msg)
-    return [(canary, world_of(canary, objects)) for canary in chosen]
+    return [(canary, _world(canary, objects, label)) for canary in chosen]
 
 
-async def _get(client: KubeClient, kind: str, name: str, namespace: str) -> JSON | None:
-    try:
-        return await client.get(_RESOURCES[kind], name, namespace)
-    except NotFound:
-        return None
+def _world(canary: JSON, objects: list[JSON], label: str) -> World:
+    world = world_of(canary, objects)
+    if missing := untold(canary, world):
+        msg = f"{label}: {missing} is not in it, and without it Canary {_label(canary)} cannot be compared"
+        raise SourceError(msg)
+    return world
 
 
 async def _revisions(client: KubeClient, namespace: str, target: JSON) -> list[JSON]:

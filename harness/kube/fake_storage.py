@@ -94,7 +94,7 @@ class Storage:
 
     def put(self, obj: JSON) -> JSON:
         """Store an object as it is."""
-        resource = self._of_kind(obj["kind"])
+        resource = self._of(obj)
         metadata = obj["metadata"]
         namespace = metadata.get("namespace", "") if resource.namespaced else ""
         key = (resource.label, namespace, metadata["name"])
@@ -287,6 +287,12 @@ class Storage:
         ]
 
     # ---- types
+
+    def _of(self, obj: JSON) -> Resource:
+        """Return the type of an object; by kind alone when none has its apiVersion too, since tests leave that out."""
+        kind, version = obj["kind"], obj.get("apiVersion")
+        same = (r for r in self.resources if (r.kind, r.api_version) == (kind, version))
+        return next(same, None) or self._of_kind(kind)
 
     def _of_kind(self, kind: str) -> Resource:
         return next(r for r in self.resources if r.kind == kind)

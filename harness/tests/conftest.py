@@ -10,6 +10,7 @@ import pytest
 
 # The machine may be busy with a control plane; how long an example takes says nothing.
 hypothesis.settings.register_profile("drill", deadline=None)
+hypothesis.settings.register_profile("slow", deadline=None)
 hypothesis.settings.load_profile("drill")
 
 pytest_plugins = ["pytester"]
@@ -36,11 +37,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests recorded as a count: how many golden vectors were replayed, and which were not."""
+    """Print what tests recorded as a count: golden vectors replayed and which were not, crash points."""
     counts: dict[str, list[str]] = {}
     for report in terminalreporter.getreports("passed"):
         for name, value in getattr(report, "user_properties", ()):
-            if report.when == "call" and name.startswith("golden vectors"):
+            if report.when == "call" and name.startswith(("golden vectors", "crash points")):
                 counts.setdefault(name, []).append(str(value))
     for name, values in sorted(counts.items()):
         total = sum(int(value.split()[1]) for value in values)

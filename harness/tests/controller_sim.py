@@ -32,6 +32,7 @@ from harness.tests.controller_sim_make import (
 from harness.tests.controller_sim_outside import Outside, no, number, obliging, scripted, yes
 from harness.tests.controller_sim_routes import Routes
 from harness.tests.controller_sim_server import START, Invalid, Pod, Refused, promptly
+from harness.tests.controller_sim_view import dump, plural_of, rival
 from harness.tests.controller_sim_workloads import Node
 
 if TYPE_CHECKING:
@@ -75,12 +76,6 @@ __all__ = [
 JSON = dict[str, Any]
 AFTER_CONFLICT = 0.5
 LONGEST_RETRY = 30.0
-_PLURALS = {
-    ("apps", "Deployment"): "deployments",
-    ("apps", "DaemonSet"): "daemonsets",
-    ("", "Service"): "services",
-    ("serving.knative.dev", "Service"): "kservices",
-}
 
 
 class Killed(Exception):  # noqa: N818 - what happened, not an error
@@ -148,9 +143,7 @@ class Sim(Routes):
     @property
     def plural(self) -> str:
         """The plural of the target's kind."""
-        reference = self.canary["spec"]["targetRef"]
-        group = str(reference.get("apiVersion") or "").rpartition("/")[0]
-        return _PLURALS.get((group, reference["kind"]), "deployments")
+        return plural_of(self.canary)
 
     @property
     def target(self) -> JSON:
@@ -199,12 +192,15 @@ class Sim(Routes):
         """Make one pass, as the shell does; raises Killed, Refused or Invalid in the middle of it."""
         world = self.world()
         canary = self.seen()["canaries"]["web"]
-        before = json.dumps([canary, _dump(world)])
+        before = json.dumps([canary, dump(world)])
         decision = self.decide(world, canary, self.now)
         if decision.reads_revisions:
             world = replace(world, revisions=json.loads(json.dumps(self.replica_sets)))
             decision = self.decide(world, canary, self.now)
-        assert before == json.dumps([canary, _dump(world)]), "decide() changed its input"
+        if decision.reads_pods:
+            world = replace(world, ready_pods=self.ready_pods("web"))
+            decision = self.decide(world, canary, self.now)
+        assert before == json.dumps([canary, dump(world)]), "decide() changed its input"
         self.rows.append(decision.row)
         if decision.looked:
             self.looks.append(decision.looked)
@@ -229,10 +225,8 @@ class Sim(Routes):
     def world(self) -> World:
         """What the controller sees at this moment."""
         seen = self.seen()
-        spec = seen["canaries"]["web"]["spec"]
-        name = spec["targetRef"]["name"]
-        group = str(spec["targetRef"].get("apiVersion") or "").rpartition("/")[0]
-        plural = _PLURALS.get((group, spec["targetRef"]["kind"]), "deployments")
+        own = seen["canaries"]["web"]
+        name, plural = own["spec"]["targetRef"]["name"], plural_of(own)
         workloads = seen.get(plural, {})
         return World(
             workloads.get(name),
@@ -241,7 +235,7 @@ class Sim(Routes):
             objects=seen,
             absent=dict(self.absent),
             answers=dict(self.outside.answers),
-            rival=_rival(seen["canaries"]),
+            rival=rival(seen["canaries"]),
             prunes_fence=self.knows_pruning,
         )
 
@@ -404,27 +398,6 @@ class Sim(Routes):
 
     def messages(self) -> list[str]:
         return [note.message for note in self.notes.values()]
-
-
-def _dump(world: World) -> list[Any]:
-    """Everything in a World that a pass could change by mistake."""
-    return [world.objects, world.absent]
-
-
-def _rival(canaries: dict[str, JSON]) -> str:
-    """The oldest other Canary with the same target that is older than `web`."""
-    own = canaries["web"]
-    older = [
-        (_age(other), name)
-        for name, other in canaries.items()
-        if other["spec"].get("targetRef") == own["spec"].get("targetRef")
-        and _age(other) < _age(own)
-    ]
-    return min(older)[1] if older else ""
-
-
-def _age(obj: JSON) -> int:
-    return int(obj["metadata"]["uid"].rpartition("-")[2])
 
 
 def running(

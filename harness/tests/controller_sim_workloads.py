@@ -70,14 +70,11 @@ class Workloads(Server):
         obj = self.get("services", service)
         if obj is None:
             return None
-        selector = (obj["spec"].get("selector") or {}).items()
+        selector: dict[str, str] = obj["spec"].get("selector") or {}
         if not selector:
             return 0
-        return sum(
-            self._is_ready(pod) and selector <= _labels(pod.revision).items()
-            for pods in self.pods.values()
-            for pod in pods
-        )
+        ready = [pod for pods in self.pods.values() for pod in pods if self._is_ready(pod)]
+        return sum(selector.items() <= _labels(pod.revision).items() for pod in ready)
 
     def _is_ready(self, pod: Pod) -> bool:
         return pod.ready_at is not None and pod.ready_at <= self.now
@@ -104,7 +101,9 @@ class Workloads(Server):
         new = [pod for pod in pods if pod.revision == revision][:desired]
         new += [self._new_pod(name, obj, index) for index in range(len(new), desired)]
         ready = sum(self._is_ready(pod) for pod in new)
-        old = [pod for pod in pods if pod.revision != revision][: max(desired - ready, 0)]
+        # Old pods that do not serve go first.
+        old = sorted((pod for pod in pods if pod.revision != revision), key=self._is_ready)[::-1]
+        old = old[: max(desired - ready, 0)]
         self.pods[name] = new + old
         serving = ready + sum(self._is_ready(pod) for pod in old)
         obj["status"] = {
@@ -126,22 +125,27 @@ class Workloads(Server):
         pods = [pod for pod in self.pods.get(name, []) if pod.node in eligible]
         strategy = spec.get("updateStrategy") or {}
         if strategy.get("type") != "OnDelete":
-            limit = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
-            pods = self._make_room(pods, revision, _count(limit, len(eligible)), len(eligible))
+            rolling = strategy.get("rollingUpdate") or {}
+            surge = rolling.get("maxSurge") or 0
+            if surge:
+                pods = self._surge(name, pods, revision, _count(surge, len(eligible)))
+            else:
+                limit = _count(rolling.get("maxUnavailable", 1), len(eligible))
+                pods = self._make_room(pods, revision, limit, len(eligible))
         taken = {pod.node for pod in pods}
         for index, node in enumerate(eligible):
             if node not in taken:
                 pods.append(self._new_pod(name, obj, index, node))
         pods.sort(key=lambda pod: pod.node)
         self.pods[name] = pods
-        ready = sum(self._is_ready(pod) for pod in pods)
+        ready = len({pod.node for pod in pods if self._is_ready(pod)})
         self.observe(
             "daemonsets",
             name,
             {
                 "observedGeneration": obj["metadata"]["generation"],
                 "desiredNumberScheduled": len(eligible),
-                "currentNumberScheduled": len(pods),
+                "currentNumberScheduled": len({pod.node for pod in pods}),
                 "updatedNumberScheduled": sum(pod.revision == revision for pod in pods),
                 "numberMisscheduled": 0,
                 "numberReady": ready,
@@ -149,6 +153,19 @@ class Workloads(Server):
                 "numberUnavailable": len(eligible) - ready,
             },
         )
+
+    def _surge(self, name: str, pods: list[Pod], revision: str, limit: int) -> list[Pod]:
+        """Put new pods beside old ones, and take an old one away once the new one on its node is ready."""
+        obj = self.objects["daemonsets", name]
+        new = {pod.node: pod for pod in pods if pod.revision == revision}
+        left = [
+            pod
+            for pod in pods
+            if pod.revision == revision or not (pod.node in new and self._is_ready(new[pod.node]))
+        ]
+        both = sum(pod.revision != revision and pod.node in new for pod in left)
+        next_nodes = [pod.node for pod in left if pod.node not in new][: max(limit - both, 0)]
+        return left + [self._new_pod(name, obj, 0, node) for node in next_nodes]
 
     def _make_room(self, pods: list[Pod], revision: str, limit: int, desired: int) -> list[Pod]:
         """Take away old pods: those that do not serve anyhow, then as many as may be missing."""

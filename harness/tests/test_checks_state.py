@@ -83,6 +83,21 @@ def test_a_pod_of_an_unseen_replica_set_is_known_by_its_owners_name() -> None:
     assert world["pods"][0]["app"] == "web-canary-x"
 
 
+def test_the_pods_of_a_workload_that_an_operator_owns_are_the_workloads() -> None:
+    story = Recording().rollout("Initialized").deployment("web", "aaa")
+    (deployment,) = [
+        line.object
+        for line in story.lines
+        if isinstance(line, ObjectSeen) and line.object["kind"] == "Deployment"
+    ]
+    owner = {"kind": "Application", "name": "shop", "controller": True}
+    story.see({**deployment, "metadata": {**deployment["metadata"], "ownerReferences": [owner]}})
+    story.pod("web", "aaa", "x", node="n", ready=True)
+    world = state_of(story).world()
+    assert [(p["app"], p["role"]) for p in world["pods"]] == [("web", "target")]
+    assert world["target"]["ready"] == 1
+
+
 def test_ready_counts_pods_that_are_not_terminating() -> None:
     story = Recording().rollout("Promoting").deployment("web-primary", "aaa")
     story.pod("web-primary", "aaa", "x", node="n", ready=True)

@@ -252,6 +252,16 @@ def test_every_witness_is_named_with_its_own_times_the_lasting_ones_first() -> N
     assert finding.witnesses[0].message == "no room"
 
 
+def test_what_is_said_of_a_pod_that_has_a_node_is_not_the_schedulers_word() -> None:
+    story = one("never", 'pods.exists(p, p.app == "web")').rollout("Promoting")
+    story.at(2.0).pod("web", "aaa", "x").at(3.0).pod("web", "aaa", "x", node="n")
+    placed = story.lines[-1]
+    assert isinstance(placed, tl.ObjectSeen)
+    placed.object["status"]["conditions"][0]["message"] = "containers with unready status: [web]"
+    (witness,) = found(held(story, 8.0)).witnesses
+    assert witness.text.endswith("; reason: containers with unready status: [web]")
+
+
 def test_a_count_is_thinned_out_to_the_elements_that_make_it_up() -> None:
     story = one("never", "pods.filter(p, p.ready).size() >= 2").rollout("Promoting")
     story.pod("web", "aaa", "x", node="n", ready=True).pod("web", "aaa", "y", node="n")

@@ -29,6 +29,31 @@ def test_a_clean_promotion_says_how_long_it_took_and_what_held() -> None:
     assert result.took == pytest.approx(372.0)
 
 
+@pytest.mark.parametrize(
+    ("expected", "sentence", "evidence"),
+    [
+        (
+            "any",
+            "Clean: the rollout object is gone since +8:41",
+            "no phase: it is gone since +8:41",
+        ),
+        ("Succeeded", "Failed: ends-in (", "ended in no phase: it is gone since +8:41"),
+    ],
+)
+def test_a_rollout_object_that_was_deleted_is_gone_and_in_no_phase(
+    expected: str, sentence: str, evidence: str
+) -> None:
+    story = stories.promotion(stories.body(expect={"phase": expected, "fail": []}))
+    place = next(index for index, line in enumerate(story.lines) if line.t > 521.0)
+    rest, story.lines[place:] = story.lines[place:], []
+    story.at(521.05).gone("web", "Canary")
+    story.lines += rest
+    report = judge(story.clean(529.0).timeline())
+    assert report.verdict.sentence.startswith(sentence)
+    (ends,) = [f for f in report.findings if f.id == "ends-in"]
+    assert ends.evidence == f"{evidence} (6 min 12 s after the change)"
+
+
 def test_a_control_that_fails_as_it_should_is_fine() -> None:
     result = verdict(stories.blocked(stories.control()).clean(368.0))
     assert (result.outcome, result.as_expected, result.exit_code) == (

@@ -51,9 +51,11 @@ def test_confirm_rollout_holds_the_start_and_is_asked_once_an_interval() -> None
     assert all(later - earlier >= INTERVAL for earlier, later in itertools.pairwise(times))
     assert phases_told(sim, "start") == ["Initialized", *["Waiting"] * 4]
     assert severities(sim) == [("warn", "Waiting for")]
+    assert sim.condition("Held")["reason"] == "ConfirmRollout"
     sim.script["start"] = yes()
     sim.run(until="Succeeded")
     assert image_of(sim.primary) == "app:2"
+    assert sim.condition("Held") == {}
 
 
 def test_no_revision_no_question() -> None:
@@ -98,6 +100,7 @@ def test_after_a_failure_a_waiting_revision_can_be_taken_back_too(back: str, pha
     assert sim.phases().count("Progressing") == 1
     sim.script["load"] = yes()
     sim.edit("deployments", "web", image("app:4"))
+    sim.run(until="Progressing")
     sim.run(until="Succeeded")
 
 

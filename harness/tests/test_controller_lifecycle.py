@@ -263,8 +263,8 @@ def test_a_new_revision_is_analysed_alone_whatever_the_phase(phase: str, through
     sim.edit("deployments", "web", image("app:3"))
     sim.script.clear()
     seen: list[str] = []
-    for _ in range(300):
-        sim.run(0.1)
+    for _ in range(60):
+        sim.run(0.5)
         if not seen or seen[-1] != image_of(sim.primary):
             seen.append(image_of(sim.primary))
     assert sim.phase == "Succeeded"

@@ -47,6 +47,7 @@ IMAGE: Final = "registry.example/rollout-drill:1"
 
 CHOSEN: Final[dict[str, tuple[str, ...]]] = {
     "targets/workload.py": ("deployments", "daemonsets"),
+    "upkeep.py": ("deployments", "daemonsets"),
     "configs/copies.py": ("configmaps", "secrets"),
     "autoscalers/base.py": ("horizontalpodautoscalers", "scaledobjects"),
     "routers/objects.py": ("httproutes", "virtualservices", "destinationrules"),
@@ -63,6 +64,7 @@ BESIDES: Final[set[Right]] = {
     ("", "secrets", "get"),
     # shell/reader.py
     ("apps", "replicasets", "list"),
+    ("", "pods", "list"),
     # shell/writer.py
     ("", "events", "create"),
     # shell/lease.py

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
 
+from harness.controller.core import Note, phases
+from harness.tests import controller_sim
 from harness.tests.controller_model import Releases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.controller.core import Decision, World
 
 JSON = dict[str, Any]
 SLOW = settings.get_current_profile_name() == "slow"

@@ -343,6 +343,19 @@ def test_the_primary_takes_a_users_replicas_but_never_ours() -> None:
     assert sim.primary["spec"]["replicas"] == 4
 
 
+@pytest.mark.parametrize(("asked", "told"), [(1, 1), (2, 0), (3, 0)])
+def test_a_primary_that_will_shrink_to_one_is_told_before_it_does(asked: int, told: int) -> None:
+    """Case C13: one replica may be what a manifest without the field gets."""
+    sim = running()
+    sim.edit("deployments", "web", {"spec": {"replicas": asked}})
+    sim.edit("deployments", "web", image("app:2"))
+    sim.run(until="Progressing")
+    expected = "the promotion will take web-primary from 3 to 1"
+    assert len([m for m in sim.messages() if expected in m]) == told
+    sim.run(until="Succeeded")
+    assert sim.primary["spec"]["replicas"] == asked
+
+
 def test_zero_replicas_are_a_users_choice() -> None:
     sim = running(target=deployment(replicas=0))
     assert sim.primary["spec"]["replicas"] == 0

@@ -23,14 +23,16 @@ from harness.tests.controller_sim import START, canary, deployment, image, image
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from harness.kube.resource import Resource
+
 JSON = dict[str, Any]
 
 
 class Stage:
     """A fake cluster, something that plays the Deployment controller, and the controller on top."""
 
-    def __init__(self) -> None:
-        self.cluster = FakeCluster()
+    def __init__(self, *resources: Resource) -> None:
+        self.cluster = FakeCluster(*resources)
         self.stream = io.StringIO()
         self._seen: dict[tuple[str, int], float] = {}
 
@@ -78,12 +80,12 @@ class Stage:
         return image_of(self.cluster.get("Deployment", name, "n") or {})
 
     @contextlib.asynccontextmanager
-    async def controller(self) -> AsyncIterator[None]:
+    async def controller(self, **options: Any) -> AsyncIterator[None]:
         """A controller process, ended the hard way."""
         loop = asyncio.get_running_loop()
         client = self.cluster.client(Budget(total=1.0))
         log = logs.to(self.stream)
-        engine = Engine(client, Options("n"), log, lambda: START + loop.time())
+        engine = Engine(client, Options("n", **options), log, lambda: START + loop.time())
         tasks = [asyncio.create_task(engine.run()), asyncio.create_task(self._roll())]
         try:
             yield

@@ -74,6 +74,28 @@ def test_a_promotion_takes_a_users_number_and_never_the_autoscalers(
     assert replicas(WHAT.promote(found)) == expected
 
 
+@pytest.mark.parametrize(
+    ("manifest", "manager", "expected"),
+    [
+        ('{"spec": {"selector": {}}}', "kubectl-client-side-apply", None),
+        ('{"spec": {"replicas": 1}}', "kubectl-client-side-apply", 1),
+        ('{"spec": {"selector": {}}}', "kubectl-scale", 1),
+        ("no JSON", "kubectl-client-side-apply", 1),
+        ("[]", "kubectl-client-side-apply", 1),
+    ],
+)
+def test_a_default_is_not_a_users_number_where_the_manifest_that_lost_it_is_known(
+    manifest: str, manager: str, expected: int | None
+) -> None:
+    """Case C13: `kubectl apply` removes the number, and the API server puts 1 there."""
+    found = pair(1, 4, manager)
+    found.target["metadata"]["annotations"] = {
+        "kubectl.kubernetes.io/last-applied-configuration": manifest
+    }
+    (write,) = WHAT.promote(found)
+    assert write.body["spec"]["replicas"] == (expected or 4)
+
+
 def test_under_an_autoscaler_even_an_unset_number_stays_as_it_is() -> None:
     found = pair(4, 2, scaled=True)
     assert found.primary is not None

@@ -47,6 +47,8 @@ ME = "rollout-drill"
 ROUTE = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute")
 COMPARED = (CANARY, DEPLOYMENT, DAEMONSET, SERVICE, ROUTE)
 AT_ONCE = 6
+PODS = 2
+"""Of each story: replicas, or nodes."""
 WITHIN = 120.0
 FAST = {"interval": "1s", "threshold": 1}
 _TIMES = ("lastTransitionTime", "lastUpdateTime")
@@ -63,13 +65,12 @@ _OF_THE_SERVER = (
 
 @dataclass
 class Place:
-    """A namespace, and how many pods were ready behind its apex Service at the worst."""
+    """A namespace, and everything that happened to its pods and its apex Service."""
 
     client: KubeClient
     namespace: str
-    fewest: int | None = None
-    _pods: dict[str, JSON] = field(default_factory=dict)
-    _apex: JSON = field(default_factory=dict)
+    _seen: list[tuple[int, str, JSON]] = field(default_factory=list)
+    """(version, type of the change, object)."""
 
     async def create(self, resource: Resource, obj: JSON) -> None:
         here = {**obj, "metadata": {**obj["metadata"], "namespace": self.namespace}}
@@ -100,34 +101,41 @@ class Place:
                     return
 
     async def follow(self, resource: Resource) -> None:
-        """Keep count of the ready pods that the apex Service selects."""
+        """Take note of every change."""
         async for event in watch(self.client, resource, self.namespace):
             if isinstance(event, Listed):
                 changes = [("MODIFIED", item) for item in event.items]
             else:
                 changes = [(event.type, event.object)]
             for kind, obj in changes:
-                name = obj["metadata"]["name"]
-                if resource is SERVICE and name == "web":
-                    self._apex = {} if kind == "DELETED" else obj["spec"].get("selector") or {}
-                elif resource is POD and kind == "DELETED":
-                    self._pods.pop(name, None)
-                elif resource is POD:
-                    self._pods[name] = obj
-            self._count()
+                self._seen.append((int(obj["metadata"]["resourceVersion"]), kind, obj))
 
-    def _count(self) -> None:
-        if not self._apex:
-            return
-        selected = [
-            pod
-            for pod in self._pods.values()
-            if self._apex.items() <= (pod["metadata"].get("labels") or {}).items()
-        ]
-        ready = sum(map(_ready, selected))
-        if self.fewest is None and ready == 0:
-            return  # not up yet
-        self.fewest = ready if self.fewest is None else min(self.fewest, ready)
+    def fewest(self) -> tuple[int, str]:
+        """Return how many ready pods the apex Service selected at the worst, from when all were first there, and what that looked like.
+
+        Two watches bring their changes at different times; the versions tell in which order they happened.
+        """
+        pods: dict[str, JSON] = {}
+        apex: JSON = {}
+        fewest: int | None = None
+        worst = ""
+        for _, kind, obj in sorted(self._seen, key=lambda change: change[0]):
+            name = obj["metadata"]["name"]
+            if obj["kind"] == SERVICE.kind and name == "web":
+                apex = {} if kind == "DELETED" else obj["spec"].get("selector") or {}
+            elif obj["kind"] == POD.kind:
+                pods[name] = obj
+                if kind == "DELETED":
+                    del pods[name]
+            ready = sum(_ready(pod) for pod in pods.values() if _selected(apex, pod))
+            started = apex and (fewest is not None or ready == PODS)
+            if started and (fewest is None or ready < fewest):
+                fewest = ready
+                worst = (
+                    f"{kind} {obj['kind']}/{name}: {apex} of {sorted(map(_shown, pods.values()))}"
+                )
+        assert fewest is not None
+        return fewest, worst
 
     async def essence(self) -> dict[str, Any]:
         """Return all objects without what counts writes, tells the time, or differs between two servers' answers."""
@@ -136,6 +144,15 @@ class Place:
             for obj in (await self.client.list(resource, self.namespace))[0]:
                 found[f"{resource.kind}/{obj['metadata']['name']}"] = _plain(obj)
         return found
+
+
+def _shown(pod: JSON) -> str:
+    going = " going" if pod["metadata"].get("deletionTimestamp") else ""
+    return f"{pod['metadata']['name']}{' ready' if _ready(pod) else ''}{going}"
+
+
+def _selected(apex: JSON, pod: JSON) -> bool:
+    return apex.items() <= (pod["metadata"].get("labels") or {}).items()
 
 
 def _ready(pod: JSON) -> bool:
@@ -171,7 +188,7 @@ async def _blue_green(place: Place) -> None:
         "matchLabelKeys": ["pod-template-hash"],
         "labelSelector": {"matchLabels": {"app": "web"}},
     }
-    target = deployment(replicas=2)
+    target = deployment(replicas=PODS)
     spread = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     target["spec"]["template"]["spec"]["affinity"] = spread
     await place.create(DEPLOYMENT, target)
@@ -193,7 +210,7 @@ async def _daemonset(place: Place) -> None:
 
 
 async def _weights(place: Place) -> None:
-    await place.create(DEPLOYMENT, deployment(replicas=2))
+    await place.create(DEPLOYMENT, deployment(replicas=PODS))
     spec: JSON = {
         "provider": "gatewayapi:v1",
         "service": {"port": 80, "gatewayRefs": [{"name": "gateway"}]},
@@ -212,7 +229,7 @@ async def _deletion(place: Place) -> None:
         "spec": {"selector": {"app": "web"}, "ports": [port]},
     }
     await place.create(SERVICE, apex)
-    await place.create(DEPLOYMENT, deployment(replicas=2))
+    await place.create(DEPLOYMENT, deployment(replicas=PODS))
     spec = {"revertOnDeletion": True, "analysis": FAST | {"iterations": 1}}
     await place.create(CANARY, canary(**spec, progressDeadlineSeconds=90))
     await place.until("Initialized")
@@ -273,7 +290,7 @@ async def _client(cluster: Cluster) -> AsyncIterator[KubeClient]:
 
 async def _told(
     cluster: Cluster, client: KubeClient, story: str, kill_after: int | None
-) -> tuple[dict[str, Any], int, int]:
+) -> tuple[dict[str, Any], tuple[int, str], int]:
     """Return the essence of the end, the fewest ready pods, and the number of writes."""
     place = Place(client, f"crash-{secrets.token_hex(4)}")
     await client.create(NAMESPACE, {"metadata": {"name": place.namespace}}, field_manager=ME)
@@ -294,8 +311,7 @@ async def _told(
         assert life.over.is_set(), f"{story}: write {kill_after} never came"
     with contextlib.suppress(KubeError):
         await client.delete(NAMESPACE, place.namespace)
-    assert place.fewest is not None
-    return found, place.fewest, life.writes
+    return found, place.fewest(), life.writes
 
 
 async def _at_rest(place: Place) -> dict[str, Any]:
@@ -316,14 +332,14 @@ def test_killed_after_each_of_its_writes_it_ends_as_if_undisturbed(
 ) -> None:
     async def tell() -> int:
         async with _client(cluster) as client:
-            wanted, fewest, writes = await _told(cluster, client, story, None)
+            wanted, (fewest, _), writes = await _told(cluster, client, story, None)
             limit = asyncio.Semaphore(AT_ONCE)
 
             async def one(number: int) -> None:
                 async with limit:
-                    found, few, _ = await _told(cluster, client, story, number)
+                    found, (few, worst), _ = await _told(cluster, client, story, number)
                 assert found == wanted, f"{story}: killed after write {number} of {writes}"
-                assert few >= fewest, f"{story}: {few} ready pods after write {number}"
+                assert few >= fewest, f"{story}: {few} ready pods after write {number}, at {worst}"
 
             async with asyncio.TaskGroup() as group:
                 for number in range(1, writes + 1):

@@ -203,10 +203,15 @@ class Changes(Reading):
     def primary_elsewhere(self) -> bool:
         """Whether the primary is known to hold another revision than the target.
 
-        After a promotion that failed, even the promoted template has to be promoted again.
+        After a promotion that failed, even the promoted template has to be promoted again. Of configs only the digest tells, as the
+        template names them and no more.
         """
-        known = self.primary_is_ours and self.primary_revision != self.pair.revision
-        return known and not self.workload.holds(self.pair)
+        if not self.primary_is_ours or self.primary_revision == self.pair.revision:
+            return False
+        held, wanted = (
+            revision.partition(".")[2] for revision in (self.primary_revision, self.pair.revision)
+        )
+        return held != wanted or not self.workload.holds(self.pair)
 
     @cached_property
     def overtaken(self) -> bool:

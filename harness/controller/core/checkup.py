@@ -8,7 +8,7 @@ to the status, so the next one, an interval later, is told apart by its number.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from harness.controller.core.analysis import metrics, webhooks
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
 
 Outcome = Literal["asking", "passed", "failed", "held", "rollback"]
+STEADY: Final = "steady"
+"""The gate that is no hook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Plan:
     """rollout hooks, then metrics."""
     gates: tuple[str, ...] = ()
     """Hooks that must agree in the end: confirm-rollout, confirm-traffic-increase, confirm-promotion."""
+    unsteady: bool = False
+    """The target has yet to prove that its readiness lasts: a round that passes is held, as by a gate, and made again (case C11)."""
 
 
 def examine(moment: Moment, plan: Plan) -> Checkup:
@@ -85,7 +89,7 @@ def examine(moment: Moment, plan: Plan) -> Checkup:
             return Checkup("asking", missing.call)
         if result.outcome != "held":
             return result
-        again = asked.last + moment.interval - moment.now
+        again = (asked.last or moment.now) + moment.interval - moment.now
         if again > 0:
             return Checkup(
                 "held",
@@ -139,7 +143,7 @@ class _Round:
             phase = live if gate == "confirm-rollout" else "Progressing"
             if refused := self.hooks(gate, phase, outcome="held"):
                 return refused
-        return Checkup("passed")
+        return Checkup("held", gate=STEADY) if plan.unsteady else Checkup("passed")
 
     def hooks(self, kind: str, phase: str, outcome: Outcome = "failed") -> Checkup | None:
         """Return the first hook that does not agree, or None."""

@@ -3,7 +3,9 @@
 Promoted: the compatible one, on which clients wait. Its `lastUpdateTime` is when the phase was entered; the progress
 deadline counts from it (P11).
 CanaryReady: exists during a run only. Since when the target is ready, or that it is not; reason Analysing once traffic was shifted.
+Unsteady: exists only after the target lost readiness in a run; lastTransitionTime is from when the deadline counts since.
 Accepted: exists only while it is False: why the Canary is left alone (G1, A6).
+Repairing: exists only in a run that follows a promotion that failed, while the traffic cannot go to the primary.
 Held: exists only while a gate of a run is closed; the reason says which.
 Mirroring: exists only while the canary gets a copy of the traffic.
 PostRollout: how the post-rollout hooks went; Unknown while they are still to be called. Only where there are any.
@@ -28,7 +30,9 @@ MIRRORING: Final = "Mirroring"
 POST_ROLLOUT: Final = "PostRollout"
 CHANGE_PENDING: Final = "ChangePending"
 WARNED: Final = "Warned"
-LOST: Final = "ReadinessLost"
+UNSTEADY: Final = "Unsteady"
+REPAIRING: Final = "Repairing"
+RESCALED: Final = "Rescaled"
 ANALYSING: Final = "Analysing"
 
 State = Literal["True", "False", "Unknown"]

@@ -61,6 +61,9 @@ class World:
     """An older Canary with the same target."""
     revisions: Sequence[JSON] | None = None
     """The target's ReplicaSets, others too; None while they were not read, which only some passes need."""
+    ready_pods: int | None = None
+    """The target's pods that are ready and not on their way out, counted by themselves; None while they were not, which only rare passes
+    need. Unlike a workload's status this is never behind."""
     prunes_fence: bool = False
     """The installed CRD has no place for the fence (D10)."""
     policy: Policy = DEFAULT
@@ -140,6 +143,8 @@ class Decision:
     """Nothing but tracking is written: a refusal is a warning, and the rollout goes on (spec change-detection B5)."""
     calls: tuple[Call, ...] = ()
     """Questions to be answered before the next pass; nothing else is decided meanwhile but `writes` and `notes`."""
+    reads_pods: bool = False
+    """Nothing was decided yet: count the target's ready pods and decide again."""
     reads_revisions: bool = False
     """Nothing was decided yet: read the target's ReplicaSets and decide again."""
     looked: str = ""

@@ -159,13 +159,15 @@ def _taken_back(s: Scene) -> bool:
 TABLE: Final[tuple[Rule, ...]] = (
     # a Canary that goes
     Rule("deleted",            ANY,        going(lambda s: not lifecycle.held(s.canary)),     base.rest),
+    Rule("release",            ANY,        going(lambda s: s.phase == "Terminated"),          deletion.release),
     Rule("nothing-to-revert",  ANY,        going(lambda s: bool(lifecycle.irrevocable(s))),   deletion.nothing_to_revert),
     Rule("terminating",        ANY,        going(lambda s: s.phase != "Terminating"),         deletion.announce),
     Rule("restore-pods",       ANY,        going(lambda s: bool(lifecycle.pods_back(s))),     deletion.restore),
     Rule("give-up",            ANY,        going(lambda s: not s.reverted.ready and _late(s)), deletion.give_up),
     Rule("restore-wait",       ANY,        going(lambda s: not s.reverted.ready),             deletion.wait_for_target),
+    Rule("count-pods",         ANY,        going(lambda s: s.to_be_counted and bool(lifecycle.traffic_back(s))), deletion.count_pods),
     Rule("give-back",          ANY,        going(lambda s: bool(lifecycle.traffic_back(s))),  deletion.give_back),
-    Rule("release",            ANY,        going(always),                                     deletion.release),
+    Rule("reverted",           ANY,        going(always),                                     deletion.reverted),
 
     # what stands above every phase
     Rule("suspended",          ANY,        lambda s: s.settings.suspended,                    general.suspended),

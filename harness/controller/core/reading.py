@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from harness.controller.core import autoscalers
+from harness.controller.core import conditions as cond
 from harness.controller.core.configs import Configs, Copies, copies, digest, look, rewrite
 from harness.controller.core.decision import JSON, Note, Severity, World
 from harness.controller.core.names import Names, names_of
@@ -202,14 +203,14 @@ class Reading:
     def wish_for(self, split: Split, status: JSON | None = None) -> Wish:
         """Return what the router is to do for another split, or another status."""
         canary = self.canary if status is None else {**self.canary, "status": status}
-        phase = (canary.get("status") or {}).get("phase")
+        state = canary.get("status") or {}
         return Wish(
             canary,
             self.names,
             split,
             self.world.objects,
             self.world.target,
-            running=phase in RUNNING,
+            running=state.get("phase") in RUNNING and cond.find(state, cond.REPAIRING) is None,
         )
 
     @cached_property

@@ -6,14 +6,20 @@ managedFields, where the API server notes who wrote which field, tell a user's w
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from typing import TYPE_CHECKING, Final
 
 from harness.controller.core import managed
-from harness.controller.core.decision import JSON, Write
+from harness.controller.core.decision import Write
 from harness.controller.core.names import MANAGER
 from harness.controller.core.readiness import wanted
 
+if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
+
 _CONTROLLERS: Final = frozenset({MANAGER, "flagger"})
+_APPLIER: Final = "kubectl-client-side-apply"
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def writers(deployment: JSON) -> frozenset[str] | None:
@@ -22,9 +28,32 @@ def writers(deployment: JSON) -> frozenset[str] | None:
 
 
 def users_choice(deployment: JSON) -> bool:
-    """Whether a user chose spec.replicas, rather than a controller or the API's default."""
+    """Whether a user chose spec.replicas, rather than a controller or the API's default.
+
+    `kubectl apply` of a manifest that has lost the field holds it as well: it removed the number, and the API server put 1 there
+    (case C13). Such a manifest is in an annotation. Where nothing tells, a default looks like a choice.
+    """
     who = writers(deployment)
-    return True if who is None else bool(who - _CONTROLLERS)
+    if who is None:
+        return True
+    if _APPLIER in who and _applied_without(deployment):
+        who -= {_APPLIER}
+    return bool(who - _CONTROLLERS)
+
+
+def shrinks_to_one(target: JSON, primary: JSON) -> bool:
+    """Whether a promotion would take a larger primary to one replica: what a user may mean, or have by losing the field (case C13)."""
+    return at_promotion(target, primary) == 1 < wanted(primary) and wanted(target) == 1
+
+
+def _applied_without(deployment: JSON) -> bool:
+    text = (deployment["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
+    try:
+        manifest = json.loads(text or "null")
+    except ValueError:
+        return False
+    spec = manifest.get("spec") if isinstance(manifest, dict) else None
+    return isinstance(spec, dict) and spec.get("replicas") is None
 
 
 def at_bootstrap(target: JSON) -> int:

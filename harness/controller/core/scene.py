@@ -15,7 +15,8 @@ from harness.controller.core.changes import Changes
 from harness.controller.core.checkup import Checkup, Moment, Plan
 from harness.controller.core.moments import seconds
 from harness.controller.core.readiness import Readiness
-from harness.controller.core.strategies.traffic import FULL, weight_of
+from harness.controller.core.snapshots import Fence
+from harness.controller.core.strategies.traffic import FULL, kept_canary, weight_of
 from harness.controller.core.targets.knative import latest_created
 
 _ROLLOUT = "confirm-rollout"
@@ -63,7 +64,17 @@ class Scene(Changes):
         """Whether the target could serve alone."""
         if not self.workload.pods:
             return Readiness()
-        return self.workload.rolled_out(self.target, self.settings.canary_ready)
+        rolled = self.workload.rolled_out(self.target, self.settings.canary_ready)
+        needed = self.workload.expected(self.target) * self.settings.canary_ready // FULL
+        counted = self.world.ready_pods
+        if rolled.ready and counted is not None and counted < needed:
+            return Readiness(f"{self.names.target}: {counted} of {needed} pods are ready")
+        return rolled
+
+    @property
+    def to_be_counted(self) -> bool:
+        """Whether the target's pods have to be counted before the traffic is theirs."""
+        return self.workload.pods and self.world.ready_pods is None
 
     @cached_property
     def ready_since(self) -> float | None:
@@ -75,22 +86,42 @@ class Scene(Changes):
     def clock(self) -> float:
         """When the deadline began to count (P11): scale-up, promotion, or the creation of the primary.
 
-        Losing readiness for a moment does not restart it (case C11: flapping pods must end too), unless the target had been ready for
-        as long as the deadline itself.
+        Losing readiness does not restart it (case C11: flapping pods must end too), unless the target had met its deadline and had been
+        ready since for as long as the deadline. More pods by another number of replicas have the deadline for themselves.
         """
         ready = cond.find(self.status, cond.CANARY_READY) or {}
-        lost = ready.get("lastTransitionTime") if ready.get("reason") == cond.LOST else None
+        if ready.get("reason") == cond.RESCALED:
+            return seconds(ready.get("lastTransitionTime")) or self.now
         times = (
-            seconds(lost),
+            cond.since(self.status, cond.UNSTEADY),
             cond.since(self.status, cond.PROMOTED, "lastUpdateTime"),
             seconds(self.status.get("lastTransitionTime")),
         )
-        return next((time for time in times if time is not None), self.now)
+        begun = next((time for time in times if time is not None), self.now)
+        made = ((self.world.primary or {}).get("metadata") or {}).get("creationTimestamp")
+        if self.phase == "Initializing" and made:
+            # A quota or a policy may have kept it from being made; that time is none that its pods had.
+            return max(begun, seconds(made) or begun)
+        return begun
 
     @cached_property
     def deadline_in(self) -> float:
         """Seconds until the deadline; not positive when it has passed."""
         return self.clock + self.settings.deadline - self.now
+
+    @cached_property
+    def rescaled(self) -> bool:
+        """Whether somebody changed the number of the target's pods, and not their template, since the status was last written."""
+        stored = Fence.parse(self.tracking.fence)
+        moved = stored.counter != self.snapshot.fence.counter
+        return self.workload.pods and moved and self.snapshot.hash == self.tracking.applied
+
+    @cached_property
+    def steady_in(self) -> float:
+        """Seconds until a target that lost readiness in this run has been ready for as long as the deadline; 0 when it never did."""
+        if cond.find(self.status, cond.UNSTEADY) is None or self.ready_since is None:
+            return 0.0
+        return max(self.ready_since + self.settings.deadline - self.now, 0.0)
 
     # -- how far the run has come ------------------------------------------------------------------------------------
 
@@ -115,6 +146,17 @@ class Scene(Changes):
         return cond.find(self.status, cond.MIRRORING) is not None
 
     @cached_property
+    def repairing(self) -> bool:
+        """Whether this run repairs a promotion that failed: all traffic stays with the canary until the primary is ready again (P2)."""
+        return cond.find(self.status, cond.REPAIRING) is not None
+
+    @cached_property
+    def repairs(self) -> bool:
+        """Whether a run that starts now is such a one. Where traffic cannot be split, nothing can be kept from the primary."""
+        kept = self.phase == "Waiting" or (self.phase == "Failed" and kept_canary(self.status))
+        return self.router.splits and kept and self.weight == FULL and not self.primary_ready.ready
+
+    @cached_property
     def begun(self) -> bool:
         """Whether the analysis has begun: the hooks before it agreed, and the first traffic was shifted.
 
@@ -122,7 +164,8 @@ class Scene(Changes):
         as well, when readiness was lost in between.
         """
         entry = cond.find(self.status, cond.CANARY_READY) or {}
-        went_on = bool(self.iterations or self.weight or self.mirroring)
+        shifted = self.weight and not self.repairing
+        went_on = bool(self.iterations or shifted or self.mirroring)
         return went_on or entry.get("reason") == cond.ANALYSING or not self._has_beginning
 
     @property
@@ -139,8 +182,9 @@ class Scene(Changes):
 
     @property
     def shifts_all(self) -> bool:
-        """Whether all traffic goes to the canary before the promotion: blue-green with a router that can."""
-        return self.router.splits and self.settings.strategy == "blue-green"
+        """Whether all traffic goes to the canary before the promotion: blue-green with a router that can, unless it is there already."""
+        can = self.router.splits and self.settings.strategy == "blue-green"
+        return can and not self.repairing
 
     @cached_property
     def due_in(self) -> float:
@@ -222,6 +266,8 @@ class Scene(Changes):
         gates = (_INCREASE,) * increase + (_PROMOTION,) * (self.at_end and not self.mirroring)
         if self.shifted_all:
             gates = ()
+        if self.at_end and not self.mirroring and self.steady_in > 0:
+            return Plan(rollback=True, checks=True, unsteady=True)
         return Plan(rollback=True, checks=True, gates=gates)
 
     @property

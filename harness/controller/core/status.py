@@ -55,7 +55,10 @@ def entered(
     conditions: list[JSON] = list(status.get("conditions") or [])
     if phase not in ANALYSED or renew:
         conditions = cond.drop(conditions, cond.CANARY_READY)
+        conditions = cond.drop(conditions, cond.UNSTEADY)
         conditions = cond.drop(conditions, cond.MIRRORING)
+    if phase not in ANALYSED and phase != "Promoting":
+        conditions = cond.drop(conditions, cond.REPAIRING)
     conditions = cond.drop(conditions, cond.HELD)
     if phase in ("Progressing", "Promoting"):
         conditions = cond.drop(conditions, cond.POST_ROLLOUT)

@@ -145,7 +145,7 @@ class Engine:
                     self._wake(self.cache.cannot(plural, f"{resource.label}: {why}"))
                     self._begin_each(self.cache.all_due())
             failures += 1
-            await asyncio.sleep(min(FIRST_RETRY * 2 ** min(failures - 1, 10), longest))
+            await asyncio.sleep(min(FIRST_RETRY * 2 ** min(failures - 1, 20), longest))
 
     async def _take(self, plural: str, event: WatchEvent) -> None:
         if isinstance(event, Listed):

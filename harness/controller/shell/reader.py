@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.controller.shell.kinds import RESOURCES
 from harness.kube.errors import Forbidden
-from harness.kube.resource import REPLICASET
+from harness.kube.resource import POD, REPLICASET
 
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
@@ -40,6 +40,22 @@ class Reader:
             return []
         return items
 
+    async def ready_pods(self, target: JSON) -> int:
+        """Return how many of a workload's pods are ready and not on their way out. Raises KubeError.
+
+        Where pods may not be read, as many as its status says.
+        """
+        labels = target["spec"]["selector"].get("matchLabels") or {}
+        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        try:
+            pods, _ = await self._client.list(POD, self._namespace, label_selector=selector)
+        except Forbidden as error:
+            path = POD.path(self._namespace)
+            self._log.error("forbidden", verb="list", path=path, message=error.message)
+            status = target.get("status") or {}
+            return int(status.get("availableReplicas") or status.get("numberAvailable") or 0)
+        return sum(map(_ready, pods))
+
     async def config(self, plural: str, name: str) -> JSON | None:
         """Return a ConfigMap or Secret that a target has begun to refer to, None when there is none. Raises KubeError.
 
@@ -48,3 +64,9 @@ class Reader:
         only = f"metadata.name={name}"
         items, _ = await self._client.list(RESOURCES[plural], self._namespace, field_selector=only)
         return items[0] if items else None
+
+
+def _ready(pod: JSON) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return ready and not pod["metadata"].get("deletionTimestamp")

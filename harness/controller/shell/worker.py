@@ -11,7 +11,8 @@ from harness.controller.core import Note, decide
 from harness.controller.core.analysis import metrics
 from harness.controller.shell.cache import CANARIES, Cache
 from harness.controller.shell.questions import Questions
-from harness.kube.errors import Conflict, Invalid, KubeError
+from harness.controller.shell.writer import terminating
+from harness.kube.errors import Conflict, Forbidden, Invalid, KubeError, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -140,8 +141,8 @@ class Worker:
         except Conflict:
             return AFTER_CONFLICT
         except KubeError as error:
-            if isinstance(error, Invalid):
-                await self._say_invalid(canary, error)
+            if (reason := _refusal(error)) is not None:
+                await self._say_refused(canary, reason)
             return self._refused(decision)
         except Exception:
             # A Canary that cannot be understood must not stop the others.
@@ -185,16 +186,25 @@ class Worker:
             return LONGEST_RETRY
         return 0.0  # what was written is in the cache: go on at once
 
-    def _decide(self, canary: JSON, revisions: Sequence[JSON] | None = None) -> Decision:
-        world = replace(self._world(canary), revisions=revisions)
+    def _decide(
+        self,
+        canary: JSON,
+        revisions: Sequence[JSON] | None = None,
+        ready_pods: int | None = None,
+    ) -> Decision:
+        world = replace(self._world(canary), revisions=revisions, ready_pods=ready_pods)
         return decide(world, canary, self._tools.clock())
 
     async def _decide_anew(self, canary: JSON) -> Decision:
         decision = self._decide(canary)
         target = self._tools.cache.target(canary)
-        if not decision.reads_revisions or target is None:
+        if target is None:
             return decision
-        return self._decide(canary, await self._tools.reader.revisions(target))
+        if decision.reads_pods:
+            return self._decide(canary, ready_pods=await self._tools.reader.ready_pods(target))
+        if decision.reads_revisions:
+            return self._decide(canary, await self._tools.reader.revisions(target))
+        return decision
 
     def _world(self, canary: JSON) -> World:
         return replace(
@@ -243,9 +253,18 @@ class Worker:
             log.info("pass", canary=self.name, phase=phase, row=decision.row)
         self._last_row = decision.row
 
-    async def _say_invalid(self, canary: JSON, error: Invalid) -> None:
-        text = f"The API server refuses a write: {error.message}"
-        await self._tools.writer.note(canary, Note("Warning", text, f"invalid|{error.message}"))
+    async def _say_refused(self, canary: JSON, reason: str) -> None:
+        text = f"The API server refuses a write: {reason}"
+        await self._tools.writer.note(canary, Note("Warning", text, f"invalid|{reason}"))
+
+
+def _refusal(error: KubeError) -> str | None:
+    """Return what people have to do something about: an object that is refused (a quota, a policy, a permission), or a policy that is down."""
+    if isinstance(error, ServerError):
+        return error.message if "webhook" in error.message else None
+    if isinstance(error, Invalid | Forbidden) and not terminating(error):
+        return error.message
+    return None
 
 
 def _pause(failures: int) -> float:
@@ -253,7 +272,7 @@ def _pause(failures: int) -> float:
 
 
 def _idle(decision: Decision) -> bool:
-    acts = decision.writes or decision.notes or decision.reads_revisions
+    acts = decision.writes or decision.notes or decision.reads_revisions or decision.reads_pods
     return not acts and decision.status is None
 
 

@@ -99,7 +99,7 @@ class Writer:
 
     def log_refusal(self, error: KubeError, verb: str, path: str) -> None:
         """Log what the API server refused; a permission that is missing in the form that the harness looks for."""
-        if isinstance(error, Forbidden) and not _terminating(error):
+        if isinstance(error, Forbidden) and lacks_permission(error):
             self._log.error("forbidden", verb=verb, path=path, message=error.message)
         elif isinstance(error, Conflict):
             self._log.info(
@@ -161,10 +161,15 @@ class Writer:
         self._saw_status(status, answer)
 
 
-def _terminating(error: Forbidden) -> bool:
-    """Whether it is no matter of permissions: the namespace is being deleted and takes nothing new."""
+def terminating(error: ApiError) -> bool:
+    """Whether the namespace is being deleted and takes nothing new."""
     causes = error.details.get("causes") or []
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+def lacks_permission(error: Forbidden) -> bool:
+    """Whether the authoriser refused it. A quota or a policy answers with the same status, but not in its words."""
+    return " cannot " in error.message and not terminating(error)
 
 
 def _with_precondition(body: JSON, version: str) -> JSON:

@@ -63,17 +63,25 @@ def idle_pods(scene: Scene) -> Decision:
 def _roll_back(
     scene: Scene, reason: str, cause: str, tracking: JSON | None = None, *, severity: str = "error"
 ) -> Decision:
-    """Traffic to the primary, target to zero; counters kept so that the status shows how far it came (P14)."""
-    target = scene.names.target
+    """Traffic to the primary, target to zero; counters kept so that the status shows how far it came (P14).
+
+    A run that was to repair the primary, and did not, leaves both as they are: of two that are not well, the target has pods (case C10).
+    """
+    target, scales = scene.names.target, scene.workload.scales
+    kept = scene.repairing and not scene.primary_ready.ready
     text = f"{scene.target_name} is scaled to zero: {cause}"
-    if not scene.workload.scales:
+    if kept:
+        reason = "PromotionFailed"
+        text = f"{scene.target_name} keeps running, as {scene.primary_name} is not ready: {cause}"
+    elif not scales:
         text = f"{scene.target_name} gets no traffic: {cause}"
-    fields = {"canaryWeight": 0} | (tracking or {})
+    fields = ({} if kept else {"canaryWeight": 0}) | (tracking or {})
     entry = entered(scene.status, "Failed", scene.now, text, fields, reason=reason)
     writes, entry = routed(scene, post_rollout(scene, entry))
     note = scene.note(
         "Normal" if severity == "info" else "Warning", f"Rolling back {target}: {cause}"
     )
-    found = decision(scene, writes + upkeep.to_zero(scene), alerting(note, severity), entry)
+    idle = () if kept else upkeep.to_zero(scene)
+    found = decision(scene, writes + idle, alerting(note, severity), entry)
     applied = str(fields.get("lastAppliedSpec") or scene.tracking.applied)
     return replace(found, refresh=refresh_for(scene, applied))

@@ -29,10 +29,10 @@ def promote(scene: Scene) -> Decision:
     done = scene.iterations if skipped or weighted else scene.settings.iterations
     text = f"{scene.primary_name} takes over the template of {names.target}"
     fields = {"iterations": done}
-    if skipped and scene.weight:
+    if skipped and scene.weight and not scene.repairing:
         fields["canaryWeight"] = 0
     entry = entered(scene.status, "Promoting", scene.now, text, fields)
-    how = f"{done} iterations passed"
+    how = "1 iteration passed" if done == 1 else f"{done} iterations passed"
     if skipped:
         how = "analysis skipped"
     elif weighted:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from harness.controller.core import checkup, replicas, upkeep
 from harness.controller.core import conditions as cond
-from harness.controller.core import upkeep
 from harness.controller.core.actions.base import (
     ZERO,
     alerting,
@@ -18,6 +18,7 @@ from harness.controller.core.actions.base import (
     status,
 )
 from harness.controller.core.decision import JSON, Decision
+from harness.controller.core.readiness import wanted
 from harness.controller.core.status import entered
 from harness.controller.core.strategies.traffic import FULL
 from harness.controller.core.tracking import refresh_for
@@ -50,6 +51,8 @@ def start(scene: Scene) -> Decision:
         scene, upkeep.to_run(scene), alerting(note, "info", facts=True), _run_begins(scene)
     )
     found = replace(found, refresh=refresh_for(scene, scene.snapshot.hash))
+    if shrinking := _shrinking(scene):
+        found = replace(found, notes=(*found.notes, scene.note("Warning", shrinking)))
     if not scene.settings.forced:
         return found
     text = (
@@ -59,6 +62,19 @@ def start(scene: Scene) -> Decision:
     return replace(found, notes=(*found.notes, scene.note("Warning", text)))
 
 
+def _shrinking(scene: Scene) -> str:
+    """Return a warning when the promotion would leave one replica of several, before it does (case C13)."""
+    pair = scene.pair
+    if scene.workload.plural != "deployments" or pair.scaled or pair.primary is None:
+        return ""
+    if not replicas.shrinks_to_one(pair.target, pair.primary):
+        return ""
+    return (
+        f"{scene.target_name} asks for 1 replica, as any manifest without spec.replicas does: the promotion will take"
+        f" {scene.names.primary} from {wanted(pair.primary)} to 1"
+    )
+
+
 def hold_rollout(scene: Scene) -> Decision:
     """Wait for the gate before a run; the new revision is not recorded, so that it is not lost (D1)."""
     gate = scene.start_checkup
@@ -66,7 +82,11 @@ def hold_rollout(scene: Scene) -> Decision:
         return Decision(requeue_after=gate.again_in)
     text = f"{scene.target_name} has a new revision; it waits for {gate.name}"
     entry = entered(scene.status, "Waiting", scene.now, text)
-    note = scene.note("Warning", _held_text(scene, gate.gate, gate.name, gate.message))
+    said = _held_text(scene, gate.gate, gate.name, gate.message)
+    reason, _ = GATES[gate.gate]
+    held = list(entry["conditions"])
+    entry["conditions"] = cond.put(held, cond.HELD, "True", reason, said, now=scene.now)
+    note = scene.note("Warning", said)
     return decision(scene, (), note if gate.muted else alerting(note, "warn"), entry)
 
 
@@ -152,10 +172,10 @@ def begin(scene: Scene) -> Decision:
     """Begin the analysis: the hooks before it agreed, and the first traffic goes to the canary."""
     settings, held = scene.settings, conditions(scene)
     fields: JSON = {}
-    if settings.mirror:
+    if settings.mirror and not scene.repairing:
         text = "The canary gets a copy of the traffic"
         held = cond.put(held, cond.MIRRORING, "True", "Mirroring", text, now=scene.now)
-    elif settings.strategy == "weights":
+    elif settings.strategy == "weights" and not scene.repairing:
         fields["canaryWeight"] = settings.following(0)
     elif settings.strategy == "a/b":
         fields["canaryWeight"] = FULL
@@ -207,6 +227,8 @@ def check_failed(scene: Scene) -> Decision:
 def hold(scene: Scene) -> Decision:
     """A gate is closed: say it once, and ask again an interval later (P6, P7)."""
     went = scene.checkup
+    if went.gate == checkup.STEADY:
+        return _hold_until_steady(scene)
     reason, _ = GATES[went.gate]
     now = cond.find(scene.status, cond.HELD) or {}
     if now.get("reason") == reason:
@@ -222,6 +244,19 @@ def hold(scene: Scene) -> Decision:
     fields["conditions"] = cond.put(held, cond.HELD, "True", reason, text, now=scene.now)
     note = scene.note("Warning", text)
     return decision(scene, (), note if went.muted else alerting(note, "warn"), fields)
+
+
+def _hold_until_steady(scene: Scene) -> Decision:
+    """A target that lost readiness must be ready for as long as its deadline before it is promoted (case C11); said once."""
+    now = cond.find(scene.status, cond.HELD) or {}
+    if now.get("reason") == cond.UNSTEADY:
+        return Decision(requeue_after=min(scene.checkup.again_in or 0.0, scene.steady_in))
+    text = (
+        f"{scene.target_name} lost readiness in this run: it is promoted once it has been ready for"
+        f" {scene.settings.deadline:g} s without a break"
+    )
+    held = cond.put(conditions(scene), cond.HELD, "True", cond.UNSTEADY, text, now=scene.now)
+    return decision(scene, (), scene.note("Warning", text), {"conditions": held})
 
 
 def wait_for_interval(scene: Scene) -> Decision:
@@ -259,15 +294,40 @@ def _run_begins(scene: Scene) -> JSON:
         "lastTrackedRevision": str(scene.snapshot.fence),
         **scene.config_fields,
     }
-    return entered(scene.status, "Progressing", scene.now, text, ZERO | fields, renew=True)
+    entry = entered(scene.status, "Progressing", scene.now, text, ZERO | fields, renew=True)
+    if not (scene.repairs or scene.repairing):
+        return entry
+    text = f"{scene.primary_name} is not ready since a promotion failed: all traffic stays with {scene.names.target}"
+    held = cond.put(
+        entry["conditions"], cond.REPAIRING, "True", "PrimaryNotReady", text, now=scene.now
+    )
+    return entry | {"canaryWeight": FULL, "conditions": held}
 
 
 def _ready_condition(scene: Scene, *, ready: bool) -> Decision:
+    held, now = conditions(scene), scene.now
     reason, text = "Ready", f"{scene.target_name} is ready"
     if not ready:
-        since = scene.ready_since if scene.ready_since is not None else scene.now
-        steady = scene.now - since >= scene.settings.deadline
-        reason, text = (cond.LOST if steady else "NotReady"), scene.target_ready.message
+        reason = cond.RESCALED if scene.rescaled else "NotReady"
+        text = scene.target_ready.message
+        if not scene.rescaled:
+            held = _unsteady(scene, held)
     state: cond.State = "True" if ready else "False"
-    new = cond.put(conditions(scene), cond.CANARY_READY, state, reason, text, now=scene.now)
+    new = cond.put(held, cond.CANARY_READY, state, reason, text, now=now)
     return status(scene, {"conditions": new})
+
+
+def _unsteady(scene: Scene, held: list[JSON]) -> list[JSON]:
+    """Return the conditions with the loss of readiness remembered, and since when the deadline counts."""
+    since = scene.ready_since if scene.ready_since is not None else scene.now
+    before = cond.find(scene.status, cond.UNSTEADY)
+    steady = scene.now - since >= scene.settings.deadline
+    # Whoever had met the deadline, or was ready for as long, gets a new one; it counts from the start of the run otherwise.
+    renewed = steady or (before is None and scene.deadline_in <= 0)
+    if before is not None and not renewed:
+        return held
+    text = f"{scene.target_name} lost readiness"
+    moment = scene.now if renewed else scene.clock
+    return cond.put(
+        cond.drop(held, cond.UNSTEADY), cond.UNSTEADY, "True", "ReadinessLost", text, now=moment
+    )

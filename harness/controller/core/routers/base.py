@@ -40,7 +40,7 @@ class Wish:
     objects: Objects = field(default_factory=dict)
     target: JSON | None = None
     running: bool = False
-    """Whether a run is under way (from Progressing to Promoting)."""
+    """Whether a run is under way, and not one that repairs the primary: only then an A/B test is one."""
 
 
 class Router(Protocol):

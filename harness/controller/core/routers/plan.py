@@ -42,11 +42,12 @@ def rules(wish: Wish, cookie_header: str) -> tuple[Rule, ...]:
     """Return the rules for a split, most particular first.
 
     `cookie_header`: how the mesh wants the header's name written. In an A/B test the split holds for those that are in it, and a last
-    rule gives everybody else the primary.
+    rule gives everybody else the primary; but when the canary is the only healthy copy, outside a test, everybody gets it (case C10).
     """
     canary, share = wish.canary, wish.split
     own = service_matches(canary)
-    tested = analysis_matches(canary)
+    alone = share.canary == FULL and not wish.running
+    tested = () if alone else analysis_matches(canary)
     now = affinity.cookies(canary, share)
 
     def holding(cookie: str) -> tuple[JSON, ...]:

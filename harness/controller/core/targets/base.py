@@ -71,6 +71,10 @@ class Target(Protocol):
         """Judge target or primary."""
         ...
 
+    def expected(self, obj: JSON) -> int:
+        """Return how many pods an object asks for; 0 where it has none."""
+        ...
+
     def canary_ready(self, pair: Pair, percent: int) -> Readiness:
         """Whether the revision to be analysed is there and ready; at zero it is not."""
         ...

@@ -74,6 +74,10 @@ class DaemonSetTarget:
             return Readiness(unavailable + (f", {percent} % needed" if percent != FULL else ""))
         return Readiness()
 
+    def expected(self, obj: JSON) -> int:
+        """Return the number of eligible nodes, as its controller counted them."""
+        return int((obj.get("status") or {}).get("desiredNumberScheduled") or 0)
+
     def canary_ready(self, pair: Pair, percent: int) -> Readiness:
         """Whether the target is rolled out; at zero, or without an eligible node, there is nothing to analyse."""
         if marked(pair.target):

@@ -42,6 +42,10 @@ class DeploymentTarget:
         """Judge by counts of pods."""
         return rolled_out(obj, percent)
 
+    def expected(self, obj: JSON) -> int:
+        """Return spec.replicas."""
+        return wanted(obj)
+
     def canary_ready(self, pair: Pair, percent: int) -> Readiness:
         """Whether the target is rolled out; at zero it is not."""
         if self.idle(pair):

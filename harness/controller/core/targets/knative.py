@@ -50,6 +50,10 @@ class KnativeTarget:
             return _lagging(obj)
         return _newest_ready(obj, None)
 
+    def expected(self, _obj: JSON) -> int:
+        """It has no pods of its own."""
+        return 0
+
     def canary_ready(self, pair: Pair, _percent: int) -> Readiness:
         """Whether there is a revision beside the primary's, the newest for the present template, and it is Ready (C22)."""
         target = pair.target

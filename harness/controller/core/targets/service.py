@@ -59,6 +59,10 @@ class ServiceTarget:
         """A Service is always ready."""
         return Readiness()
 
+    def expected(self, _obj: JSON) -> int:
+        """It has no pods of its own."""
+        return 0
+
     def canary_ready(self, _pair: Pair, _percent: int) -> Readiness:
         """A Service is always ready."""
         return Readiness()
