@@ -71,7 +71,7 @@ def _istio(rule: JSON, roles: Mapping[str, str]) -> tuple[dict[str, int], bool]:
     backends = [
         (
             str(dig(row, "destination.host", "")).split(".")[0],
-            whole(row.get("weight", _ALL if len(rows) == 1 else 0)),
+            _ALL if len(rows) == 1 else whole(row.get("weight", 0)),
         )
         for row in rows
     ]

@@ -51,16 +51,17 @@ def explain(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Look into a file instead (- for standard input): Canary, target, primary and ReplicaSets, as kubectl get -o yaml"
-            " prints them.",
+            help="Look into a file instead (- for standard input): Canary, target, primary, Services and ReplicaSets, and what else the"
+            " Canary uses (routes, autoscaler, ConfigMaps, Secrets), as kubectl get -o yaml prints them.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Explain which row of the decision table applies to a Canary now, and why: is its target a new revision?
+    """Explain where a Canary stands, and which row of the decision table applies to it: is its target a new revision?
 
-    Shown are what is on record and what the target has, each comparison, the row that decides, and what the bundled controller
-    would do and write in its next pass. Nothing is written, on no cluster.
+    Shown are how far the run has come, which gate holds it, the conditions, what is on record and what the target has, each
+    comparison, the row that decides, and what the bundled controller would do in its next pass: write, or ask a webhook or a metric.
+    It reads what the controller would read for this Canary. Nothing is written, on no cluster, and nobody is asked.
     """
     from harness.controller.explain import explain as work_out
     from harness.controller.explain_text import to_text

@@ -12,7 +12,7 @@ from harness.controller.core import conditions as cond
 from harness.controller.core.names import KIND
 from harness.controller.core.needs import CONFIGS, REVISIONS, SERVICE_LABEL
 from harness.controller.explain import asks_revisions
-from harness.controller.look import target_key, untold, wanted_keys, world_of
+from harness.controller.look import plural_of, target_key, untold, wanted_keys, world_of
 from harness.controller.shell.kinds import RESOURCES
 from harness.kube.errors import Forbidden, KubeError, NotFound
 from harness.kube.resource import CANARY, REPLICASET
@@ -76,8 +76,15 @@ class _Around:
 
     async def read(self, keys: Iterable[Key]) -> None:
         """Read objects by plural and name."""
-        for found in await asyncio.gather(*(self._one(*key) for key in keys)):
+        wanted = list(keys)
+        for found in await asyncio.gather(*(self._one(*key) for key in wanted)):
             self.objects += found
+        seen = {plural_of(obj) for obj in self.objects}
+        for plural in sorted({plural for plural, _ in wanted} - seen):
+            # The answer to a get does not tell a missing object from a kind that is not there.
+            resource = RESOURCES[plural]
+            if "." in resource.group and not await self._served(resource):
+                self._absent[plural] = f"{resource.label}: its CRD is not installed"
 
     def world(self, canary: JSON, *, revisions_read: bool = True) -> World:
         """Return it as the controller sees it."""
@@ -97,8 +104,6 @@ class _Around:
                 return (await self._client.list(resource, self._namespace, label_selector=of))[0]
             return [await self._client.get(resource, name, self._namespace)]
         except NotFound:
-            if "." in resource.group and not await self._served(resource):
-                self._absent[plural] = f"{resource.label}: its CRD is not installed"
             return []
         except Forbidden:
             if plural not in CONFIGS:
@@ -107,7 +112,6 @@ class _Around:
             return []
 
     async def _served(self, resource: Resource) -> bool:
-        """Whether the kind is there: the answer to a get does not tell that from a missing object."""
         try:
             await self._client.list(resource, self._namespace, field_selector="metadata.name=-")
         except NotFound:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from harness.controller.core import configs
 from harness.controller.core import conditions as cond
+from harness.controller.core import configs
 from harness.controller.core.phases import RUN
 from harness.controller.core.strategies.traffic import weight_of
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.controller.core.canonical import PREFIX
 from harness.controller.core.names import PRIMARY_SUFFIX
+from harness.controller.core.needs import CONFIGS
 from harness.controller.core.ownership import controller_of
 from harness.controller.look import world_of
 from harness.handback.answers import Flagger, Told
@@ -68,14 +69,23 @@ async def read_cases(client: KubeClient, namespace: str, ask: Ask) -> tuple[Flag
     before = [next(answers).hash if one.before is not None else "" for one in inquiries]
     now = time.time()
     cases = [
-        _case(one, answer, promoted, now, fenced=flagger.fenced)
+        _case(one, configs, answer, promoted, now, fenced=flagger.fenced)
         for one, answer, promoted in zip(inquiries, told, before, strict=True)
     ]
     return flagger, cases
 
 
-def _case(one: _Inquiry, told: Told | None, promoted: str, now: float, *, fenced: bool) -> Case:
-    world = world_of(one.canary, one.around)
+def _case(
+    one: _Inquiry,
+    configs: Mapping[Reference, JSON],
+    told: Told | None,
+    promoted: str,
+    now: float,
+    *,
+    fenced: bool,
+) -> Case:
+    used = [configs[key] for key in references(one.target or {}) if key in configs]
+    world = world_of(one.canary, [*one.around, *used], read=CONFIGS)
     same, evidence = recorded(world, one.canary, now)
     return Case(
         one.canary,

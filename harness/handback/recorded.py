@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.controller.core.change import Migration, Row
+from harness.controller.core.configs import references
 from harness.controller.core.scene import Scene
 from harness.controller.explain import SENTENCES
 from harness.handback.plan import BOOTSTRAP, ENDING, Recorded
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from harness.controller.core import World
     from harness.controller.core.decision import JSON
 
-KINDS = ("Deployment",)
+KINDS = ("Deployment", "DaemonSet", "Service")
 """Kinds of targets that the bundled controller compares."""
 
 
@@ -43,20 +44,31 @@ def recorded(world: World, canary: JSON, now: float) -> tuple[Recorded, str]:
     sentence = SENTENCES[verdict.row][1].rstrip(".")
     if verdict.error or verdict.row is Row.MIGRATION_RESTART:
         return Recorded.UNKNOWN, sentence
-    return Recorded.CHANGED if scene.new_revision else Recorded.SAME, sentence
+    # Not `new_revision`: that asks the configs too, which is another question here.
+    changed = verdict.changed or (verdict.rolled_back and scene.primary_elsewhere)
+    return Recorded.CHANGED if changed else Recorded.SAME, sentence
 
 
 def configs_changed(world: World, canary: JSON, told: Mapping[str, str] | None) -> bool:
     """Whether a ConfigMap or Secret is another than the one on record.
 
-    The bundled controller records none: checksums in a status are those of a Flagger from before it. They count as long as the
-    primary still is that Flagger's, with copies of its own; a primary of ours shares the originals with the target, so there is
-    nothing that it could have missed.
+    Checksums that a Flagger wrote are compared with those that it computes now: it leaves binaryData out. Our own count all of the content
+    (D8). Not compared is what the target does not refer to, left over from a time without tracking (a reference that went would have
+    changed the template), and what the primary shares with the target for the same reason: it could have missed nothing.
     """
     kept = (canary.get("status") or {}).get("trackedConfigs")
-    if kept is None or told is None or kept == dict(told):
+    if kept is None or told is None or world.target is None:
         return False
-    return not Scene(world, canary, 0.0).primary_is_ours
+    scene = Scene(world, canary, 0.0)
+    if scene.tracking.foreign:
+        return bool(kept != dict(told))
+    if scene.configs.missing:
+        return False
+    primary = world.primary or {"spec": {"template": {}}}
+    shared = {one.key for one in references(primary["spec"]["template"])}
+    counts = {one.key for one in scene.configs.references} - shared
+    now = scene.configs.tracked
+    return any(kept.get(key) != now.get(key) for key in counts)
 
 
 def _promotion(scene: Scene) -> tuple[Recorded, str]:

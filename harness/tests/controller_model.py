@@ -68,7 +68,9 @@ class Kind:
     """Successful rounds of checks that a promotion needs at least."""
 
     def __repr__(self) -> str:
-        return f"{self.spec['analysis']} for {self.plural}"
+        analysis = self.spec["analysis"]
+        how = "match" if "match" in analysis else "weights" if "stepWeight" in analysis else "plain"
+        return f"{self.spec.get('provider', 'kubernetes')}-{how}-{self.plural}"
 
 
 DEPLOYMENT = with_configmap(deployment())
@@ -172,7 +174,11 @@ class Releases(RuleBasedStateMachine):
 
     @initialize(data=st.data())
     def begin(self, data: st.DataObject) -> None:
-        self.kind = data.draw(st.sampled_from(self.kinds))
+        self.start(data.draw(st.sampled_from(self.kinds)))
+
+    def start(self, kind: Kind) -> None:
+        """Make the namespace, and let the target run before the Canary comes."""
+        self.kind = kind
         self.sim = WatchedSim(self.kind)
         self.sim.add("configmaps", configmap(colour="green"))
         self.sim.add("services", service())

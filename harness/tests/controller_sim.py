@@ -300,7 +300,7 @@ class Sim(Routes):
                 return
             before = self._moved()
             self.play()
-            if self.has_canary and self._may_pass():
+            if "web" in self.seen().get("canaries", {}) and self._may_pass():
                 self._pass()
             if self._moved() == before:
                 return
@@ -358,7 +358,8 @@ class Sim(Routes):
         return due or self._idle_at != self._moved()
 
     def _moved(self) -> tuple[int, ...]:
-        known = len(self.outside.answers), len(self.outside.calls)
+        told = int(self.knows_pruning), len(self.absent)
+        known = (*told, len(self.outside.answers), len(self.outside.calls))
         return (self._version, len(self.notes), self.restarts, *known)
 
     def _times(self) -> list[float]:

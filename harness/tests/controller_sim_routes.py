@@ -171,7 +171,12 @@ def _revision(service: JSON, name: str) -> JSON:
     return {
         "apiVersion": "serving.knative.dev/v1",
         "kind": "Revision",
-        "metadata": {"name": name, "namespace": "n", "ownerReferences": [owner]},
+        "metadata": {
+            "name": name,
+            "namespace": "n",
+            "labels": {"serving.knative.dev/service": service["metadata"]["name"]},
+            "ownerReferences": [owner],
+        },
         "spec": copy.deepcopy(service["spec"]["template"]["spec"]),
     }
 

@@ -149,6 +149,16 @@ def test_a_virtual_service_is_read_with_hosts_of_any_length() -> None:
     assert view["mirror"] is True
 
 
+@pytest.mark.parametrize("weight", [{}, {"weight": 0}, {"weight": 100}])
+def test_the_only_destination_of_a_rule_gets_everything(weight: dict[str, int]) -> None:
+    http = [{"route": [{"destination": {"host": "web-primary"}, **weight}]}]
+    raw = {"kind": "VirtualService", "metadata": {"name": "web"}, "spec": {"http": http}}
+    assert route_view("VirtualService", raw, "web", "-primary")["weights"] == {
+        "primary": 100,
+        "canary": 0,
+    }
+
+
 def test_a_knative_service_is_no_core_service() -> None:
     traffic = [
         {"revisionName": "web-00001", "percent": 80},

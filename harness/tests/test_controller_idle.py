@@ -31,7 +31,7 @@ from harness.tests.controller_sim import (
     target_ref,
     with_configmap,
 )
-from harness.tests.controller_stories import Story, new_image, promoted
+from harness.tests.controller_stories import Story
 from harness.tests.controller_stories_routed import (
     GATEWAY,
     HPA,
@@ -42,6 +42,7 @@ from harness.tests.controller_stories_routed import (
     hook,
     new_revision,
 )
+from harness.tests.test_controller_shell import Stage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -72,8 +73,13 @@ ASKED: JSON = {
 
 
 def promote(sim: Sim) -> None:
-    new_image(sim)
+    """Release another template of the same containers."""
+    sim.edit(sim.plural, "web", {"spec": {"template": {"metadata": {"annotations": {"v": "2"}}}}})
     sim.run(until="Succeeded")
+
+
+def done(sim: Sim) -> bool:
+    return sim.phase == "Succeeded"
 
 
 def secret() -> JSON:
@@ -99,7 +105,7 @@ SETTLED: dict[str, tuple[Story, tuple[str, ...]]] = {
         Story(
             "deployment",
             promote,
-            promoted,
+            done,
             {**HPA, "analysis": ITERATIONS | ASKED},
             with_configs(),
             others={
@@ -114,7 +120,7 @@ SETTLED: dict[str, tuple[Story, tuple[str, ...]]] = {
         Story(
             "daemonset",
             promote,
-            promoted,
+            done,
             {"targetRef": target_ref("DaemonSet"), "analysis": ITERATIONS | ASKED},
             daemonset(),
             "daemonsets",
@@ -125,7 +131,7 @@ SETTLED: dict[str, tuple[Story, tuple[str, ...]]] = {
         Story(
             "core-service",
             change_service,
-            promoted,
+            done,
             GATEWAY | {"targetRef": target_ref("Service"), "analysis": STEPS | ASKED},
             service(),
             "services",
@@ -136,7 +142,7 @@ SETTLED: dict[str, tuple[Story, tuple[str, ...]]] = {
         Story(
             "knative",
             new_revision,
-            promoted,
+            done,
             {
                 "provider": "knative",
                 "targetRef": target_ref("Knative"),
@@ -148,11 +154,11 @@ SETTLED: dict[str, tuple[Story, tuple[str, ...]]] = {
         (*ALWAYS, "kservices", "krevisions"),
     ),
     "route": (
-        Story("route", promote, promoted, GATEWAY | {"analysis": STEPS | ASKED}),
+        Story("route", promote, done, GATEWAY | {"analysis": STEPS | ASKED}),
         (*ALWAYS, *CONFIGS, "httproutes"),
     ),
     "mesh": (
-        Story("mesh", promote, promoted, {"provider": "istio", "analysis": STEPS | ASKED}),
+        Story("mesh", promote, done, {"provider": "istio", "analysis": STEPS | ASKED}),
         (*ALWAYS, *CONFIGS, "virtualservices", "destinationrules"),
     ),
 }
@@ -162,7 +168,7 @@ SETTLED: dict[str, tuple[Story, tuple[str, ...]]] = {
 def cluster_after(story: Story) -> FakeCluster:
     """A cluster that holds everything as it is after a story, and that serves every kind."""
     sim = story.tell(story.begin())
-    assert sim.phase == "Succeeded"
+    assert story.end(sim)
     cluster = FakeCluster(*RESOURCES.values())
     for obj in sim.objects.values():
         cluster.add(copy.deepcopy(obj))
@@ -326,3 +332,29 @@ def test_a_poll_would_be_seen(habit: Callable[[FakeCluster], Any]) -> None:
                 poll.cancel()
 
     assert run_virtual(told()) != renewals(kinds)
+
+
+# -- one promotion -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_promotion_reads_nothing_and_writes_each_thing_once() -> None:
+    async def told() -> Bill:
+        stage = Stage()
+        async with stage.controller():
+            stage.apply()
+            await stage.reaches("Initialized")
+            await asyncio.sleep(2)
+            stage.cluster.requests.clear()
+            stage.change("app:2")
+            await stage.reaches("Succeeded")
+            await asyncio.sleep(30)
+        asked = (one for one in stage.cluster.requests if one.verb != "watch")
+        return Counter((one.verb, one.path.split("/n/", 1)[1]) for one in asked)
+
+    # Begin, ready, an iteration, promotion, and its end: a status each, and what people are told of it.
+    assert run_virtual(told()) == {
+        ("create", "events"): 6,
+        ("patch", "canaries/web/status"): 6,
+        ("patch", "deployments/web"): 2,
+        ("update", "deployments/web-primary"): 1,
+    }

@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from harness.controller.core import Note, phases
 from harness.tests import controller_sim
-from harness.tests.controller_model import Releases
+from harness.tests.controller_model import KINDS, Kind, Releases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,8 +54,6 @@ def _always(name: str) -> tuple[phases.Rule, ...]:
 
 BROKEN: dict[str, Callable[[], tuple[phases.Rule, ...]]] = {
     "promotes what was not analysed": lambda: _always("skip-analysis"),
-    "judges the new revision by the checks of the old": lambda: _without("restart"),
-    "opens closed gates": lambda: _without("held"),
     "never starts": lambda: _without("start"),
     "never succeeds": lambda: _without("succeed"),
     "leaves traffic where somebody else put it": lambda: _without("upkeep-traffic", "upkeep"),
@@ -67,6 +65,46 @@ def test_a_broken_rule_is_found(what: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(phases, "TABLE", BROKEN[what]())
     with pytest.raises((AssertionError, LookupError)):
         run_state_machine_as_test(Releases, settings=settings(BOUNDS, max_examples=60))
+
+
+def _release(story: Releases) -> None:
+    story.new_image("app:2", then=30.0)
+
+
+def _close_the_gate(story: Releases) -> None:
+    story.answer("finish", "no", then=1.0)
+    story.new_image("app:2", then=30.0)
+
+
+def _fail_the_metric(story: Releases) -> None:
+    story.measure(50.0, then=1.0)
+    story.new_image("app:2", then=30.0)
+
+
+@pytest.mark.parametrize(
+    ("tell", "ignored"),
+    [
+        (_release, "between-iterations"),
+        (_close_the_gate, "held"),
+        (_fail_the_metric, "check-failed"),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+def test_a_controller_that_promotes_where_it_must_not_is_found(
+    tell: Callable[[Releases], None], ignored: str, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of these rows promotes instead; with the whole table the same story holds."""
+    sound = Releases()
+    sound.start(kind)
+    tell(sound)
+    promote = next(rule.do for rule in phases.TABLE if rule.name == "analysed")
+    table = [replace(r, do=promote) if r.name == ignored else r for r in phases.TABLE]
+    assert table != list(phases.TABLE)
+    monkeypatch.setattr(phases, "TABLE", tuple(table))
+    broken = Releases()
+    broken.start(kind)
+    with pytest.raises(AssertionError, match="promoted"):
+        tell(broken)
 
 
 @pytest.mark.parametrize("what", ["a write in every pass", "an event at every interval"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.controller.shell.kinds import RESOURCES
 from harness.handback.answers import Flagger, Told
 from harness.handback.plan import Case, Fate, Recorded, plan
 from harness.handback.reading import read_cases
@@ -58,7 +59,7 @@ def with_templates(sim: Sim) -> list[JSON]:
 
 
 def cases_of(objects: Sequence[JSON], ask: Oracle | None = None) -> list[Case]:
-    cluster = FakeCluster()
+    cluster = FakeCluster(*RESOURCES.values())
     for obj in objects:
         cluster.add(obj)
     _, cases = asyncio.run(read_cases(cluster.client(), "n", ask or Oracle()))
@@ -191,7 +192,7 @@ def test_checksums_of_a_flagger_count_while_the_primary_is_its_own() -> None:
     assert plan(case_of(sim)).fate is Fate.STARTS
 
 
-def test_they_do_not_once_the_primary_is_ours() -> None:
+def test_what_is_left_of_a_time_without_tracking_does_not_count() -> None:
     sim = running()
     sim.edit_status({"trackedConfigs": {"configmap/web-config": "241889ca0604e333"}})
     case = case_of(sim)
@@ -265,22 +266,6 @@ def test_what_cannot_be_asked_about_is_said(reference: JSON, fate: Fate, word: s
     (case,) = cases_of([obj])
     assert plan(case).fate is fate
     assert word in plan(case).why
-
-
-def test_a_kind_that_we_do_not_compare_rests_only_on_its_own_hash() -> None:
-    target = deployment() | {"kind": "DaemonSet"}
-    obj = canary(targetRef={"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web"})
-    obj["status"] = {
-        "phase": "Succeeded",
-        "lastAppliedSpec": "hash-app:1",
-        "lastPromotedSpec": "hash-app:1",
-    }
-    (case,) = cases_of([target, obj])
-    assert plan(case).fate is Fate.RESTS
-    obj["status"]["lastAppliedSpec"] = "other"
-    (case,) = cases_of([target, obj])
-    assert plan(case).fate is Fate.STARTS
-    assert "compares no DaemonSet" in plan(case).why
 
 
 def test_a_flagger_with_a_fence_is_known_to_every_case() -> None:

@@ -150,6 +150,11 @@ def _stepped(guard: Guard) -> Guard:
     return lambda s: passed(s) and guard(s)
 
 
+def _cut_off(s: Scene) -> bool:
+    """A promotion was cut off before its status: Knative's newest revision is the primary's, so that none is left to be analysed."""
+    return s.workload.plural == "kservices" and s.workload.holds(s.pair)
+
+
 def _taken_back(s: Scene) -> bool:
     """Nothing waits any more: the target holds again what is promoted, or what failed before."""
     return not s.new_revision and not s.tracking.foreign
@@ -223,6 +228,7 @@ TABLE: Final[tuple[Rule, ...]] = (
     Rule("read-revisions",     RUN,        lambda s: s.proof_needed,                          tracking.read_revisions),
     Rule("restart",            RUN,        lambda s: s.new_revision,                          run.restart),
     Rule("abort",              RUN,        lambda s: s.verdict.rolled_back,                   failure.abort),
+    Rule("promoted-already",   RUN,        _cut_off,                                          promotion.promote),
     Rule("track-run",          RUN,        lambda s: s.tracking_due and not s.fence_only,     tracking.track),
     Rule("track-configs",      RUN,        lambda s: s.configs_due,                           tracking.track_configs),
     Rule("fence-returns",      RUN,        lambda s: s.fence_returns,                         tracking.return_fence),

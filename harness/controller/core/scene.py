@@ -15,7 +15,7 @@ from harness.controller.core.changes import Changes
 from harness.controller.core.checkup import Checkup, Moment, Plan
 from harness.controller.core.moments import seconds
 from harness.controller.core.readiness import Readiness
-from harness.controller.core.snapshots import Fence
+from harness.controller.core.snapshots import Fence, observed
 from harness.controller.core.strategies.traffic import FULL, kept_canary, weight_of
 from harness.controller.core.targets.knative import latest_created
 
@@ -111,10 +111,13 @@ class Scene(Changes):
 
     @cached_property
     def rescaled(self) -> bool:
-        """Whether somebody changed the number of the target's pods, and not their template, since the status was last written."""
+        """Whether the target was changed since the status was last written, but not its template: the number of pods, or its traffic.
+
+        Its own controller has to take that up first, and new pods have to start; those that were ready still are.
+        """
         stored = Fence.parse(self.tracking.fence)
-        moved = stored.counter != self.snapshot.fence.counter
-        return self.workload.pods and moved and self.snapshot.hash == self.tracking.applied
+        moved = self.workload.pods and stored.counter != self.snapshot.fence.counter
+        return (moved or not observed(self.target)) and self.snapshot.hash == self.tracking.applied
 
     @cached_property
     def steady_in(self) -> float:
