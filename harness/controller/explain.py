@@ -12,8 +12,8 @@ from harness.controller.core.change import SETTLED, Row
 from harness.controller.core.phases import IDLE, RUN
 from harness.controller.core.scene import Scene
 from harness.controller.core.snapshots import Fence
+from harness.controller.core.targets.registry import target_for
 from harness.controller.core.templates import summary
-from harness.controller.look import target_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -187,7 +187,7 @@ def explain(world: World, canary: JSON, now: float) -> Explanation:
         canary=scene.names.canary,
         namespace=scene.names.namespace,
         phase=scene.phase,
-        target=target_name(canary),
+        target=_target(scene),
         compared=compared,
         stored={"applied": stored.applied, "promoted": stored.promoted, "fence": stored.fence},
         found=_found(scene),
@@ -254,6 +254,12 @@ def _verdict(scene: Scene) -> dict[str, str]:
     else:
         word = "rolled back" if verdict.rolled_back else "unchanged"
     return {"row": verdict.row.value, "number": number, "verdict": word, "because": because}
+
+
+def _target(scene: Scene) -> str:
+    kind = target_for(scene.canary)
+    word = kind.kind if kind else scene.canary["spec"]["targetRef"].get("kind")
+    return f"{word}/{scene.names.target}"
 
 
 def _found(scene: Scene) -> dict[str, str]:

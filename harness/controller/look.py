@@ -9,7 +9,6 @@ from harness.controller.core import World, needs, pruned
 from harness.controller.core import conditions as cond
 from harness.controller.core.configs import references
 from harness.controller.core.configs.checksums import PLURALS
-from harness.controller.core.names import names_of
 from harness.controller.core.ownership import controller_of
 from harness.controller.core.targets.registry import target_for
 from harness.controller.shell.cache import CANARIES, DEPLOYMENTS, SERVICES, TARGETS, Cache
@@ -92,13 +91,6 @@ def plural_of(obj: JSON) -> str:
     """Return the plural under which the controller knows an object's kind; empty for a kind that it does not."""
     group = str(obj.get("apiVersion") or "").rpartition("/")[0]
     return _PLURALS.get((group, str(obj.get("kind"))), "")
-
-
-def target_name(canary: JSON) -> str:
-    """Return kind and name of the target, as people write it."""
-    kind = target_for(canary)
-    word = kind.kind if kind else canary["spec"]["targetRef"].get("kind")
-    return f"{word}/{names_of(canary, None).target}"
 
 
 def _others(canary: JSON, canaries: Iterable[JSON]) -> list[JSON]:

@@ -14,6 +14,7 @@ hypothesis.settings.register_profile("slow", deadline=None)
 hypothesis.settings.load_profile("drill")
 
 pytest_plugins = ["pytester"]
+LEFT_OUT = ("embedded", "thorough")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,15 +23,16 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker of tests that need the real control plane."""
+    """Register the markers of tests that plain `pytest` leaves out."""
     config.addinivalue_line("markers", "embedded: needs an embedded cluster; only with -m embedded")
+    config.addinivalue_line("markers", "thorough: takes a minute of computing; only with -m thorough")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave those tests out, unless the user chose tests with -m."""
     if config.option.markexpr:
         return
-    slow = [item for item in items if item.get_closest_marker("embedded")]
+    slow = [item for item in items if any(map(item.get_closest_marker, LEFT_OUT))]
     if slow:
         items[:] = [item for item in items if item not in slow]
         config.hook.pytest_deselected(items=slow)

@@ -74,6 +74,7 @@ def compare(sim: Sim, undisturbed: Sim) -> list[str]:
     return problems
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("story", [*STORIES, *ROUTED], ids=lambda story: story.name)
 def test_killed_after_any_write_it_ends_in_the_same_place(
     story: Story, record_property: Callable[[str, object], None]

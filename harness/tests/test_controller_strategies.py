@@ -158,6 +158,7 @@ def test_a_promotion_that_fails_leaves_all_traffic_on_the_canary() -> None:
     sim = started(until="", stepWeight=50, maxWeight=50)
     sim.delay = delay
     sim.run(until="Failed")
+    sim.settle()
     assert sim.status["canaryWeight"] == 100
     assert sim.traffic() == {"web-primary": 0, "web-canary": 100}
     assert sim.ready_pods("web") == 3

@@ -54,14 +54,14 @@ def ask(scene: Scene) -> Decision:
     return Decision(calls=(call,) if call else ())
 
 
-def routed(scene: Scene, fields: JSON) -> tuple[tuple[Write, ...], JSON]:
-    """Return the writes that route as a status with `fields` wants it, and the fields with what the route needs remembered."""
+def routed(scene: Scene, fields: JSON) -> JSON:
+    """Return status fields that change the split, with what the route needs remembered.
+
+    The status goes first and is the one truth about traffic; the next pass brings the route (`upkeep.traffic`). A crash in between
+    changes nothing: whoever comes next reads the status.
+    """
     after: JSON = {**scene.status, **fields}
-    wish = scene.wish_for(split_of(after), after)
-    kept = scene.router.status(wish)
-    if kept:
-        wish = scene.wish_for(split_of(after), {**after, **kept})
-    return scene.router.route(wish), fields | kept
+    return fields | scene.router.status(scene.wish_for(split_of(after), after))
 
 
 def conditions(scene: Scene) -> list[JSON]:

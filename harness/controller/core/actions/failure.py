@@ -12,6 +12,7 @@ from harness.controller.core.actions.base import (
     noted,
     post_rollout,
     routed,
+    status,
 )
 from harness.controller.core.readiness import wanted
 from harness.controller.core.status import entered
@@ -68,6 +69,9 @@ def _roll_back(
     A run that was to repair the primary, and did not, leaves both as they are: of two that are not well, the target has pods (case C10).
     """
     target, scales = scene.names.target, scene.workload.scales
+    if scene.weight and not (scene.repairing and not scene.primary_ready.ready):
+        # Pods only go once no traffic is theirs: this, then the route, then the next pass comes here again.
+        return status(scene, routed(scene, {"canaryWeight": 0}), touch=False)
     kept = scene.repairing and not scene.primary_ready.ready
     text = f"{scene.target_name} is scaled to zero: {cause}"
     if kept:
@@ -77,11 +81,11 @@ def _roll_back(
         text = f"{scene.target_name} gets no traffic: {cause}"
     fields = ({} if kept else {"canaryWeight": 0}) | (tracking or {})
     entry = entered(scene.status, "Failed", scene.now, text, fields, reason=reason)
-    writes, entry = routed(scene, post_rollout(scene, entry))
+    entry = routed(scene, post_rollout(scene, entry))
     note = scene.note(
         "Normal" if severity == "info" else "Warning", f"Rolling back {target}: {cause}"
     )
     idle = () if kept else upkeep.to_zero(scene)
-    found = decision(scene, writes + idle, alerting(note, severity), entry)
+    found = decision(scene, idle, alerting(note, severity), entry)
     applied = str(fields.get("lastAppliedSpec") or scene.tracking.applied)
     return replace(found, refresh=refresh_for(scene, applied))

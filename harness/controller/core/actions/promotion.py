@@ -45,8 +45,8 @@ def step_back(scene: Scene) -> Decision:
     """The primary runs the new revision: it takes the traffic over step by step (spec state-machine 6)."""
     weight = max(scene.weight - scene.settings.promotion_step, 0)
     text = f"Traffic of {scene.names.target}: {weight} % to the canary, {FULL - weight} % to the primary"
-    writes, fields = routed(scene, {"canaryWeight": weight})
-    return decision(scene, writes, scene.note("Normal", text), fields)
+    fields = routed(scene, {"canaryWeight": weight})
+    return decision(scene, (), scene.note("Normal", text), fields)
 
 
 def wait_to_step_back(scene: Scene) -> Decision:
@@ -58,8 +58,7 @@ def finalise(scene: Scene) -> Decision:
     """The primary has rolled: all traffic goes to it."""
     text = f"{scene.primary_name} is rolled out{scene.goes}"
     entry = entered(scene.status, "Finalising", scene.now, text, {"canaryWeight": 0})
-    writes, fields = routed(scene, entry)
-    return replace(status(scene, fields), writes=writes)
+    return status(scene, routed(scene, entry))
 
 
 def wait_for_route(scene: Scene) -> Decision:
@@ -98,6 +97,6 @@ def failed(scene: Scene) -> Decision:
         {"canaryWeight": FULL},
         reason="PromotionFailed",
     )
-    writes, fields = routed(scene, post_rollout(scene, entry))
+    fields = routed(scene, post_rollout(scene, entry))
     note = alerting(scene.note("Warning", f"Promotion failed: {text}"), "error")
-    return decision(scene, writes, note, fields)
+    return decision(scene, (), note, fields)

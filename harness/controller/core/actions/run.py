@@ -121,8 +121,7 @@ def rejected(scene: Scene) -> Decision:
 def restart(scene: Scene) -> Decision:
     """Judge the newest revision alone: traffic back to the primary, all counters to zero (C02)."""
     note = scene.note("Normal", f"New revision of {scene.names.target} found: starting over")
-    writes, entry = routed(scene, _run_begins(scene))
-    return decision(scene, writes, note, entry)
+    return decision(scene, (), note, routed(scene, _run_begins(scene)))
 
 
 def hold_start(scene: Scene) -> Decision:
@@ -185,8 +184,7 @@ def begin(scene: Scene) -> Decision:
     note = scene.note("Normal", f"Analysis of {scene.names.target} begins")
     if "canaryWeight" in fields:
         note = scene.note("Normal", _weight_text(scene, fields["canaryWeight"]))
-    writes, fields = routed(scene, fields)
-    return decision(scene, writes, note, fields)
+    return decision(scene, (), note, routed(scene, fields))
 
 
 def advance(scene: Scene) -> Decision:
@@ -202,8 +200,7 @@ def increase(scene: Scene) -> Decision:
     held = cond.drop(cond.drop(conditions(scene), cond.MIRRORING), cond.HELD)
     fields = {"canaryWeight": weight, "conditions": held}
     note = scene.note("Normal", _weight_text(scene, weight))
-    writes, fields = routed(scene, fields)
-    return decision(scene, writes, note, fields)
+    return decision(scene, (), note, routed(scene, fields))
 
 
 def shift_all(scene: Scene) -> Decision:
@@ -211,8 +208,7 @@ def shift_all(scene: Scene) -> Decision:
     held = cond.drop(cond.drop(conditions(scene), cond.MIRRORING), cond.HELD)
     fields = {"canaryWeight": FULL, "iterations": scene.settings.iterations, "conditions": held}
     note = scene.note("Normal", _weight_text(scene, FULL))
-    writes, fields = routed(scene, fields)
-    return decision(scene, writes, note, fields)
+    return decision(scene, (), note, routed(scene, fields))
 
 
 def check_failed(scene: Scene) -> Decision:
