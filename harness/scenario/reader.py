@@ -8,9 +8,11 @@ refused, since the two versions of YAML read it differently.
 
 from __future__ import annotations
 
+import copy
+import functools
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from ruamel.yaml import YAML
@@ -93,8 +95,15 @@ def _refuse(file: str, line: int | None, message: str) -> NoReturn:
 def read_yaml(text: str, file: str, *, octal: bool = False) -> list[Document]:
     """Return the documents of a YAML text, without empty ones; raises ScenarioError with every problem found.
 
-    `octal`: read a leading zero as octal instead of refusing it.
+    `octal`: read a leading zero as octal instead of refusing it. Variants of a scenario have most manifests in common, so a text that
+    was read before is not read again; each caller gets a tree of its own.
     """
+    known = _read(text, file, octal=octal)
+    return [replace(document, data=copy.deepcopy(document.data)) for document in known]
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(text: str, file: str, *, octal: bool) -> list[Document]:
     builder = _Builder(file, octal=octal)
     try:
         documents = list(builder.documents(text))

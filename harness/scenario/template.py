@@ -6,6 +6,7 @@ Manifests come back with the file and line that each line of the result came fro
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from jinja2 import Template
     from jinja2.lexer import TokenStream
 
 _NAME: Final = re.compile(r"^'([^']+)' is undefined$")
@@ -123,29 +125,47 @@ def render_scalar(text: str, context: Mapping[str, Any]) -> Any:
     Raises TemplateFault with a line that counts from 1 within the scalar.
     """
     try:
-        body = _SCALARS.parse(text).body
-        single = (
-            len(body) == 1
-            and isinstance(body[0], nodes.Output)
-            and len(body[0].nodes) == 1
-            and not isinstance(body[0].nodes[0], nodes.TemplateData)
-        )
-        if not single:
-            return _SCALARS.from_string(text).render(context)
+        if not _is_single(text):
+            return _template(text).render(context)
     except TemplateSyntaxError as error:
         msg = f"is not a template: {error.message}"
         raise TemplateFault(msg, error.lineno) from None
     except Exception as error:  # noqa: BLE001 - a template can raise whatever its expressions do
         raise _fault(error, context, None) from None
     try:
-        expression = text.strip().removeprefix("{{").removesuffix("}}").strip("-+ \n")
-        value = _SCALARS.compile_expression(expression, undefined_to_none=False)(**context)
+        value = _expression(text)(**context)
         if isinstance(value, StrictUndefined):
             str(value)  # raises
     except Exception as error:  # noqa: BLE001 - a template can raise whatever its expressions do
         fault = _fault(error, context, None)
         raise TemplateFault(fault.message, 1, "", fault.allowed) from None
     return value
+
+
+# The variants of a scenario have most of their scalars in common, and compiling costs more than rendering.
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_single(text: str) -> bool:
+    """Whether a scalar is one expression and nothing else. Raises TemplateSyntaxError."""
+    body = _SCALARS.parse(text).body
+    return (
+        len(body) == 1
+        and isinstance(body[0], nodes.Output)
+        and len(body[0].nodes) == 1
+        and not isinstance(body[0].nodes[0], nodes.TemplateData)
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _template(text: str) -> Template:
+    return _SCALARS.from_string(text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _expression(text: str) -> Callable[..., Any]:
+    expression = text.strip().removeprefix("{{").removesuffix("}}").strip("-+ \n")
+    return _SCALARS.compile_expression(expression, undefined_to_none=False)
 
 
 def names(text: str) -> set[str]:

@@ -255,7 +255,7 @@ BROKEN: dict[str, list[str]] = {
         "unknown-failing-check.yaml:13: spec.variants.two.expect.fail[0]: 'serve' is no check; did you mean 'served'? (allowed: served, steps-completed, ends-in, settled, recorded, nothing-forbidden, nothing-left)",
     ],
     "unknown-feature.yaml": [
-        "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, change-fence, config-tracking, confirm-promotion, daemonset, deployment, freeze, knative, manual-rollback-aborts, match-label-keys, metrics, mirroring, progress-deadline, provider-kubernetes, restart-on-new-revision, session-affinity, skip-analysis, sub-10s-interval, suspend, traffic-weights, webhooks, audit, kubernetes-upgrade, network, real-pods, several-nodes)",
+        "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, change-fence, config-tracking, confirm-promotion, daemonset, deployment, freeze, knative, manual-rollback-aborts, match-label-keys, metrics, mirroring, progress-deadline, provider-kubernetes, restart-on-new-revision, session-affinity, skip-analysis, sub-10s-interval, suspend, traffic-weights, webhooks, audit, kubernetes-upgrade, gateway-api, istio, keda, knative-crds, simulated-routes, network, real-pods, several-nodes)",
     ],
     "unknown-field.yaml": [
         "unknown-field.yaml:14: spec.setle: is not a known field; did you mean 'settle'? (allowed: question, setup, requires, subject, kubernetes, nodes, values, variants, matrix, expect, settle, receiver, metrics, manifests, steps, record, checks, doneWhen)",
