@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers of tests that plain `pytest` leaves out."""
     config.addinivalue_line("markers", "embedded: needs an embedded cluster; only with -m embedded")
-    config.addinivalue_line("markers", "thorough: takes a minute of computing; only with -m thorough")
+    config.addinivalue_line(
+        "markers", "thorough: takes a minute of computing; only with -m thorough"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -16,11 +16,23 @@ RIGHTS = 'services is forbidden: User "me" cannot create resource "services" in 
 POLICY = 'ValidatingAdmissionPolicy "names" with binding "all" denied request: no such name here'
 
 
-def refused(status: int, reason: str, message: str) -> Stage:
+class Refusing(Stage):
+    """A stage, and what condition Warned said while writes were refused."""
+
+    warned = ""
+
+
+def warned(stage: Stage) -> str:
+    """Return what condition Warned says; empty without one."""
+    entries = stage.status.get("conditions") or []
+    return next((str(e["message"]) for e in entries if e["type"] == "Warned"), "")
+
+
+def refused(status: int, reason: str, message: str) -> Refusing:
     """Return what became of a Canary whose Services were refused for a while."""
 
-    async def story() -> Stage:
-        stage = Stage()
+    async def story() -> Refusing:
+        stage = Refusing()
         stage.cluster.fail_next(
             status,
             reason,
@@ -31,6 +43,7 @@ def refused(status: int, reason: str, message: str) -> Stage:
         async with stage.controller():
             stage.apply()
             await asyncio.sleep(12)  # less than the deadline
+            stage.warned = warned(stage)
             stage.cluster._failures.clear()
             await stage.reaches("Initialized", 60)
         return stage
@@ -57,7 +70,10 @@ def test_a_refused_object_is_said_once_and_tried_until_it_is_taken(
     status: int, reason: str, message: str
 ) -> None:
     stage = refused(status, reason, message)
-    assert said(stage) == [f"The API server refuses a write: {message}"]
+    text = f"The API server refuses a write: {message}"
+    assert said(stage) == [text]
+    assert stage.warned == text
+    assert not warned(stage)
     assert stage.phase == "Initialized"
 
 

@@ -140,7 +140,12 @@ def test_a_new_revision_in_mid_run_takes_the_traffic_back_first() -> None:
 
 
 def test_failed_checks_take_the_traffic_back() -> None:
-    sim = started(until="", stepWeight=20, maxWeight=60, metrics=[{"name": "m", "query": "q", "thresholdRange": {"min": 1}}])
+    sim = started(
+        until="",
+        stepWeight=20,
+        maxWeight=60,
+        metrics=[{"name": "m", "query": "q", "thresholdRange": {"min": 1}}],
+    )
     sim.hooks = scripted({"m": no("no values: the query found nothing")})
     sim.run(until="Failed")
     assert sim.status["failedChecks"] == 2

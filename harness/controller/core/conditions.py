@@ -89,6 +89,14 @@ def put(
     return [entry if item is old else item for item in conditions]
 
 
+def reworded(conditions: list[JSON], kind: str, message: str) -> list[JSON]:
+    """Return `conditions` with another message in one that is there; its times stay, since nothing has changed but what is known."""
+    return [
+        {**entry, "message": message} if entry.get("type") == kind else entry
+        for entry in conditions
+    ]
+
+
 def drop(conditions: list[JSON], kind: str) -> list[JSON]:
     """Return `conditions` without that type."""
     return [entry for entry in conditions if entry.get("type") != kind]

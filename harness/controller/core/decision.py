@@ -57,6 +57,8 @@ class World:
     """Answers to calls of earlier passes, by key, since the last status write."""
     unmeasurable: str = ""
     """Why a metric of this Canary can never be measured here: its template names a source that is not implemented."""
+    refused_write: str = ""
+    """What the API server said when it refused the last write for this Canary; empty once a write went through."""
     rival: str = ""
     """An older Canary with the same target."""
     revisions: Sequence[JSON] | None = None

@@ -300,5 +300,8 @@ class Scene(Changes):
             made = services.unchangeable(self.canary, self.names, self.world.services)
             template = self.target["spec"]["template"]
             found = warnings.of(self.pair) + made + warnings.shared(template, self.world.shared)
-        scaler = self.scaler.warning if self.scaler is not None else ""
-        return (*found, f"{scaler}.") if scaler else found
+        if self.scaler is not None and self.scaler.warning:
+            found += (f"{self.scaler.warning}.",)
+        if self.world.refused_write:
+            found += (f"The API server refuses a write: {self.world.refused_write}",)
+        return found

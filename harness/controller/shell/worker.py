@@ -69,6 +69,8 @@ class Worker:
         self._admitted = 0
         """Generation of the Canary whose metrics were looked at."""
         self._unmeasurable = ""
+        self._refused_write = ""
+        """What the API server said when it refused the last write, until one goes through."""
 
     def wake(self) -> None:
         """Ask for a pass; several requests while one is under way give one more."""
@@ -142,7 +144,10 @@ class Worker:
             return AFTER_CONFLICT
         except KubeError as error:
             if (reason := _refusal(error)) is not None:
-                await self._say_refused(canary, reason)
+                self._refused_write = reason
+                if canary["metadata"].get("deletionTimestamp"):
+                    # Otherwise the next pass says it, and keeps it in a condition for as long as it lasts.
+                    await self._say_refused(canary, reason)
             return self._refused(decision)
         except Exception:
             # A Canary that cannot be understood must not stop the others.
@@ -175,6 +180,8 @@ class Worker:
             self._straight = 0
             due = self._until_due(decision.requeue_after)
             return LONGEST_RETRY if due is None and self._unmeasurable else due
+        if decision.writes:
+            self._refused_write = ""
         if decision.tracking:
             self._tracking_refused = 0
         if decision.status is not None:
@@ -213,6 +220,7 @@ class Worker:
             tracking_held=self._held,
             answers=self._questions.answers,
             unmeasurable=self._unmeasurable,
+            refused_write=self._refused_write,
         )
 
     @property

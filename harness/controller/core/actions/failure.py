@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from harness.controller.core import conditions as cond
 from harness.controller.core import replicas, upkeep
 from harness.controller.core.actions.base import (
     alerting,
@@ -14,6 +15,7 @@ from harness.controller.core.actions.base import (
     routed,
     status,
 )
+from harness.controller.core.actions.run import LAST_FAILURE
 from harness.controller.core.readiness import wanted
 from harness.controller.core.status import entered
 from harness.controller.core.tracking import refresh_for
@@ -30,8 +32,13 @@ def not_ready(scene: Scene) -> Decision:
 
 
 def failed_checks(scene: Scene) -> Decision:
-    """Too many failed checks."""
-    return _roll_back(scene, "Failed", f"{scene.settings.threshold} checks failed")
+    """Too many failed checks; what failed last is in the status."""
+    told = str((cond.find(scene.status, cond.PROMOTED) or {}).get("message") or "")
+    _, known, what = told.partition(LAST_FAILURE)
+    cause, last = "a check failed", ": "
+    if scene.failed_checks > 1:
+        cause, last = f"{scene.failed_checks} checks failed", ", the last one: "
+    return _roll_back(scene, "Failed", cause + (last + what if known else ""))
 
 
 def asked_for(scene: Scene) -> Decision:

@@ -26,6 +26,8 @@ from harness.controller.core.tracking import refresh_for
 if TYPE_CHECKING:
     from harness.controller.core.scene import Scene
 
+LAST_FAILURE = "Last failed check: "
+"""Beginning of the message of condition Promoted after a failed check."""
 GATES = {
     "confirm-rollout": ("ConfirmRollout", "the start of the rollout"),
     "confirm-traffic-increase": ("ConfirmTrafficIncrease", "more traffic"),
@@ -217,7 +219,10 @@ def check_failed(scene: Scene) -> Decision:
     # What is said of a metric begins with its name.
     what = f"{went.gate} hook {went.name}: {went.message}" if went.gate else went.message
     text = f"Check {failed} of {scene.settings.threshold} failed for {scene.names.target}: {what}"
-    return decision(scene, (), scene.note("Warning", text), {"failedChecks": failed})
+    # Kept where the roll-back finds it, which may be another process's.
+    told = cond.reworded(conditions(scene), cond.PROMOTED, f"{LAST_FAILURE}{what}")
+    fields = {"failedChecks": failed, "conditions": told}
+    return decision(scene, (), scene.note("Warning", text), fields)
 
 
 def hold(scene: Scene) -> Decision:
