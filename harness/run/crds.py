@@ -51,17 +51,21 @@ async def replace_crds(client: KubeClient, crds: Sequence[JSON], *, exclusive: b
 
 async def differs(client: KubeClient, crd: JSON) -> bool:
     """Return whether putting this CRD in place would change anything that matters; the API server itself compares, by a dry run."""
-    try:
-        there = await client.get(CRD, str(crd["metadata"]["name"]))
-    except NotFound:
-        return True
-    if there["spec"] == crd["spec"]:
-        return False
-    try:
-        then = await _replace(client, there, crd, dry=True)
-    except ApiError:
-        return True  # refused, so that it is surely not what is there
-    return bool(then["spec"] != there["spec"])
+    for _ in range(_TRIES):
+        try:
+            there = await client.get(CRD, str(crd["metadata"]["name"]))
+        except NotFound:
+            return True
+        if there["spec"] == crd["spec"]:
+            return False
+        try:
+            then = await _replace(client, there, crd, dry=True)
+        except Conflict:
+            continue  # its status was written a moment ago, which says nothing about its spec
+        except ApiError:
+            return True  # refused, so that it is surely not what is there
+        return bool(then["spec"] != there["spec"])
+    return True
 
 
 async def _put(client: KubeClient, crd: JSON) -> None:

@@ -12,7 +12,8 @@ from aiohttp import web
 
 from harness.clusters.base import Change
 from harness.clusters.embedded import history
-from harness.kube.resource import CANARY, CONFIGMAP, DEPLOYMENT, LEASE, NODE, POD, SERVICE
+from harness.controller.shell.kinds import RESOURCES
+from harness.kube.resource import CANARY, CONFIGMAP, DEPLOYMENT, HPA, LEASE, NODE, POD, SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
         (NODE, None, "/registry/minions/"),
         (CANARY, "ns", "/registry/flagger.app/canaries/ns/"),
         (LEASE, "ns", None),
+        (HPA, "ns", "/registry/horizontalpodautoscalers/ns/"),
+        (RESOURCES["httproutes"], "ns", "/registry/gateway.networking.k8s.io/httproutes/ns/"),
     ],
 )
 def test_each_type_has_its_place(

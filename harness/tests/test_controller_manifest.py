@@ -258,7 +258,10 @@ def test_a_pod_with_the_shipped_rights_can_lead_and_may_do_nothing_else(
                 assert lease["spec"]["leaseTransitions"] == 1
                 # With the Role of its namespace, and no other one.
                 await own.list(DEPLOYMENT, namespace)
-                for refused in (own.list(POD, namespace), own.list(CONFIGMAP, "default")):
+                for refused in (
+                    own.list(SERVICEACCOUNT, namespace),
+                    own.list(CONFIGMAP, "default"),
+                ):
                     with pytest.raises(Forbidden):
                         await refused
                 inside.configuration.api_key["BearerToken"] = "Bearer expired"

@@ -25,8 +25,11 @@ _ANY: Final = base64.b64encode(b"\0").decode()
 """As the first key and as the end of the range: everything."""
 _PLACES: Final = {("", "services"): "services/specs", ("", "nodes"): "minions"}
 """Built-in types that are not kept under their plural."""
-_BUILT_IN: Final = frozenset({"", "apps"})
+_BUILT_IN: Final = frozenset({"", "apps", "autoscaling"})
 """Groups of the built-in types that a recorder watches; types of other groups with a dot come from CRDs."""
+
+_OF_CRDS: Final = frozenset({"gateway.networking.k8s.io"})
+"""Groups that are named like built-in ones, and come from CRDs all the same."""
 
 
 async def missed(
@@ -62,7 +65,9 @@ def prefix(resource: Resource, namespace: str | None) -> str | None:
     """Return under which keys etcd keeps the objects of a type; None when that is not known here."""
     if resource.group in _BUILT_IN:
         place = _PLACES.get((resource.group, resource.plural), resource.plural)
-    elif "." in resource.group and not resource.group.endswith(".k8s.io"):
+    elif resource.group in _OF_CRDS or (
+        "." in resource.group and not resource.group.endswith(".k8s.io")
+    ):
         place = f"{resource.group}/{resource.plural}"
     else:
         return None
