@@ -64,7 +64,7 @@ def test_flagger_and_bundled_differ_in_what_is_documented_only(
     assert status == ExitCode.OK, output
     assert [drill["pairs"][0]["outcome"] for drill in body["drills"]] == ["pass"] * 3
     ids = {i for d in body["drills"] for diff in d["pairs"][0]["differences"] for i in diff["ids"]}
-    assert ids == {"A7", "D3", "K1", "K2", "K3", "K4", "P14", "P9"}
+    assert ids == {"A7", "D3", "K1", "K2", "K3", "K4", "O5", "P14", "P9"}
 
 
 def _without_progress(output: str) -> list[str]:
