@@ -29,11 +29,6 @@ class Front:
         """Its address, e.g. `http://127.0.0.1:40123`; from the first `up` on."""
         return f"http://{HOST}:{self.port}"
 
-    @property
-    def is_up(self) -> bool:
-        """Whether connections are taken."""
-        return self._server is not None
-
     async def up(self) -> None:
         """Take connections. Raises OSError when somebody else has the port by now."""
         if self._server is not None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from harness.controller.core.analysis import webhooks
-from harness.controller.core.calls import Answer
 from harness.tests.outside_server import canary
 
 JSON = dict[str, Any]
@@ -36,15 +35,6 @@ def test_the_payload_says_which_release_and_leaves_empty_metadata_out() -> None:
         "metadata": {"cmd": "hey"},
     }
     assert "metadata" not in webhooks.call(given, GATE, "Waiting", "o").payload
-
-
-def test_the_phase_told_is_the_live_one_only_for_some_types() -> None:
-    given = canary()
-    given["status"]["phase"] = "WaitingPromotion"
-    told = {kind: webhooks.phase_of(given, kind) for kind in webhooks.TYPES}
-    live = {kind for kind, phase in told.items() if phase == "WaitingPromotion"}
-    assert live == {"confirm-rollout", "rollback", "post-rollout"}
-    assert set(told.values()) == {"WaitingPromotion", "Progressing"}
 
 
 def test_another_occasion_an_edited_entry_and_a_second_equal_entry_are_other_questions() -> None:
@@ -136,10 +126,3 @@ def test_entries_that_work_are_no_problem_and_an_address_is_never_shown() -> Non
     assert webhooks.problem(canary(webhooks=[good, GATE, LOAD])) == ""
     assert (webhooks.timeout(good), webhooks.retries(good)) == (10.0, 2)
     assert "hunter22" not in webhooks.problem(canary(webhooks=[{"url": "ftp://u:hunter22@a"}]))
-
-
-def test_a_failure_names_hook_and_type() -> None:
-    call = webhooks.call(canary(webhooks=[GATE]), GATE, "Waiting", "o")
-    answer = Answer(0.0, ok=False, message="gate.test answered 403: closed")
-    expected = "webhook gate (confirm-rollout) failed: gate.test answered 403: closed"
-    assert webhooks.failure(call, answer) == expected

@@ -188,4 +188,4 @@ class _Round:
     @staticmethod
     def _of(outcome: Outcome, kind: str, hook: JSON, answer: Answer) -> Checkup:
         name = str(hook.get("name") or "")
-        return Checkup(outcome, None, kind, name, answer.message, bool(hook.get("muteAlert")))
+        return Checkup(outcome, None, kind, name, answer.message, webhooks.muted(hook))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.controller.core import conditions as cond
 from harness.controller.core.analysis import webhooks
 from harness.controller.core.decision import JSON, Alert, Decision, Note, Severity, Write
-from harness.controller.core.routers.base import Split
 from harness.controller.core.scene import Scene
 from harness.controller.core.status import difference
 from harness.controller.core.strategies.traffic import split_of
+
+if TYPE_CHECKING:
+    from harness.controller.core.checkup import Checkup
 
 Action = Callable[[Scene], Decision]
 
@@ -48,10 +50,14 @@ def alerting(note: Note, severity: str, *, facts: bool = False) -> Note:
     return replace(note, alert=Alert(level, note.message, facts))  # type: ignore[arg-type]
 
 
+def asking(checkup: Checkup) -> Decision:
+    """Ask the next question of a round."""
+    return Decision(calls=(checkup.pending,) if checkup.pending else ())
+
+
 def ask(scene: Scene) -> Decision:
-    """Ask the next question of the round."""
-    call = scene.checkup.pending
-    return Decision(calls=(call,) if call else ())
+    """Ask the next question of this step of the analysis."""
+    return asking(scene.checkup)
 
 
 def routed(scene: Scene, fields: JSON) -> JSON:
@@ -84,8 +90,3 @@ def post_rollout(scene: Scene, fields: JSON) -> JSON:
         renew=True,
     )
     return fields | {"conditions": held}
-
-
-def to_primary() -> Split:
-    """Return the split in which the primary serves alone."""
-    return Split()

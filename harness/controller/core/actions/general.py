@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.controller.core import conditions as cond
 from harness.controller.core import lifecycle, upkeep
-from harness.controller.core.actions.base import conditions, decision, noted, status
+from harness.controller.core.actions.base import asking, conditions, decision, noted, status
 from harness.controller.core.decision import Decision
 from harness.controller.core.status import difference
 from harness.controller.core.warnings import REASON
@@ -109,8 +109,7 @@ def primary_missing(scene: Scene) -> Decision:
 
 def ask_after(scene: Scene) -> Decision:
     """Call the post-rollout hooks."""
-    call = scene.after.pending
-    return Decision(calls=(call,) if call else ())
+    return asking(scene.after)
 
 
 def told_after(scene: Scene) -> Decision:

@@ -10,6 +10,7 @@ from harness.controller.core import conditions as cond
 from harness.controller.core.actions.base import (
     ZERO,
     alerting,
+    asking,
     conditions,
     decision,
     noted,
@@ -40,8 +41,7 @@ GATES = {
 
 def ask_start(scene: Scene) -> Decision:
     """Ask the hooks before a run."""
-    call = scene.start_checkup.pending
-    return Decision(calls=(call,) if call else ())
+    return asking(scene.start_checkup)
 
 
 def start(scene: Scene) -> Decision:

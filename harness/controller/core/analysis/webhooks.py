@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from harness.controller.core.analysis.entries import fingerprint, listed, place
-from harness.controller.core.calls import Answer, Call
+from harness.controller.core.calls import Call
 from harness.controller.core.moments import duration
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ TYPES: Final = (
 )
 DEFAULT_TIMEOUT: Final = 10.0
 """Seconds for one attempt."""
-_SHOWS_PHASE: Final = frozenset({"confirm-rollout", "rollback", "post-rollout"})
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _FNV_OFFSET: Final = 2166136261
@@ -60,15 +59,6 @@ def retries(hook: JSON) -> int:
 def muted(hook: JSON) -> bool:
     """Whether a closed gate sends no alert."""
     return bool(hook.get("muteAlert"))
-
-
-def phase_of(canary: JSON, kind: str) -> str:
-    """Return the phase that a payload of this type names.
-
-    The live one for confirm-rollout, rollback and post-rollout (there it is how the run ended), Progressing for all others.
-    """
-    live = str((canary.get("status") or {}).get("phase") or "")
-    return live if kind in _SHOWS_PHASE else "Progressing"
 
 
 def call(canary: JSON, hook: JSON, phase: str, occasion: str) -> Call:
@@ -111,13 +101,6 @@ def event_payload(
     metadata = {**(own if isinstance(own, dict) else {}), **facts}
     phase = str((canary.get("status") or {}).get("phase") or "")
     return payload(canary, phase, metadata)
-
-
-def failure(call: Call, answer: Answer) -> str:
-    """Return what to tell people about an answer that is no success."""
-    return (
-        f"webhook {call.name} ({kind_of(call.entry)}) failed: {answer.message or 'no reason given'}"
-    )
 
 
 def problem(canary: JSON) -> str:
