@@ -30,11 +30,25 @@ Plural = Literal[
     "destinationrules",
     "kservices",
     "krevisions",
+    "replicasets",
 ]
 """The kinds that a pass may read. `kservices` and `krevisions` are Knative's services and revisions."""
 Objects = Mapping[str, Mapping[str, JSON]]
 """Objects by plural and name."""
 Severity = Literal["Normal", "Warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A Canary's place in the line of those that want to analyse (deviation D4)."""
+
+    granted: bool
+    position: int = 0
+    """1: next; 0 when granted."""
+    waiting: int = 0
+    """How many wait, this one included."""
+    limit: str = ""
+    """The limit that holds it up, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +84,10 @@ class World:
     """The installed CRD has no place for the fence (D10)."""
     policy: Policy = DEFAULT
     """What whoever runs the controller has chosen."""
+    turn: Turn | None = None
+    """This Canary's place in the line for an analysis; None while it was not asked for, which only rows that begin or resume one do."""
+    crd_drops: tuple[str, ...] = ()
+    """What this Canary asks for and the installed CRD has no place for: fields and enum values, as paths."""
     tracking_held: bool = False
     """A tracking write was just refused: go on without, it is tried again later (spec change-detection B5)."""
 
@@ -145,6 +163,8 @@ class Decision:
     """Nothing but tracking is written: a refusal is a warning, and the rollout goes on (spec change-detection B5)."""
     calls: tuple[Call, ...] = ()
     """Questions to be answered before the next pass; nothing else is decided meanwhile but `writes` and `notes`."""
+    asks_turn: bool = False
+    """Nothing was decided yet: ask the line for a turn and decide again."""
     reads_pods: bool = False
     """Nothing was decided yet: count the target's ready pods and decide again."""
     reads_revisions: bool = False

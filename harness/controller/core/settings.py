@@ -20,6 +20,7 @@ DEFAULT_DEADLINE: Final = 600.0
 FULL: Final = 100
 
 Strategy = Literal["blue-green", "a/b", "weights"]
+Restore = Literal["", "revert", "adopt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,10 @@ class Settings:
     """Traffic is mirrored first."""
     revert: bool
     """On deletion, target and routing are restored first."""
+    freeze: bool
+    """A failed analysis leaves everything as it is (`analysis.freezeOnFailure`)."""
+    restore: Restore
+    """How the target gets the promoted template back after a failed analysis; empty: it keeps what failed, at zero."""
 
     @classmethod
     def of(cls, canary: JSON, *, splits: bool = False, mirrors: bool = False) -> Settings:
@@ -78,6 +83,8 @@ class Settings:
             promotion_step=_int(analysis.get("stepWeightPromotion"), 0),
             mirror=mirrors and bool(analysis.get("mirror")),
             revert=bool(spec.get("revertOnDeletion")),
+            freeze=bool(analysis.get("freezeOnFailure")),
+            restore=analysis.get("restore") or "",
         )
 
     def following(self, weight: int) -> int:
