@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks.paths import dig
 from harness.checks.pods import HASH_LABELS
+from harness.checks.rollout import ENDED_BADLY
 from harness.model.report import Note
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class DeadlockWatch:
         self._stamp = stamp
         phases = {row["name"]: row["phase"] for row in state.population.section.rows}
         failed = any(
-            phase == "Failed" and self._phases.get(name) != "Failed"
+            phase in ENDED_BADLY and self._phases.get(name) not in ENDED_BADLY
             for name, phase in phases.items()
         )
         self._phases = phases

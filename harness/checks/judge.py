@@ -12,6 +12,7 @@ from harness.checks.call_log import gate_rows, stand_in_rows
 from harness.checks.deadlock import DeadlockWatch
 from harness.checks.paths import name_of
 from harness.checks.phases import PhaseLog
+from harness.checks.queries import queries_row
 from harness.checks.recorded import RecordReader
 from harness.checks.rollout_log import RolloutLog
 from harness.checks.state import State
@@ -19,6 +20,7 @@ from harness.checks.statement import Statement
 from harness.checks.temporal import Evaluation
 from harness.checks.verdict import Case, verdict
 from harness.checks.windows import schedule
+from harness.model.names import BUNDLED
 from harness.model.outcome import Outcome, worst
 from harness.model.report import (
     DoneItem,
@@ -136,6 +138,8 @@ def judge(timeline: Timeline) -> DrillReport:
         rollouts=() if replay.log is None else replay.log.rows(),
         upgrade_at=None if replay.log is None else replay.log.upgrade_at,
         calls=gate_rows(judged, scenario),
+        queries=queries_row(judged, scenario),
+        flags=_flags(scenario, header.subject.name),
         stand_ins=stand_in_rows(timeline.observations),
     )
 
@@ -237,6 +241,15 @@ def _environment(header: Header, scenario: Resolved) -> EnvironmentFacts:
         subjects=subjects if len(subjects) > 1 else (),
         control_planes=(cluster.kubernetes, *planes) if planes else (),
         addons=cluster.addons,
+    )
+
+
+def _flags(scenario: Resolved, subject: str) -> tuple[str, ...]:
+    """Return the flags that the bundled controller was started with; every other subject is started as it always is."""
+    given = (scenario.controller or {}).items() if subject == BUNDLED else ()
+    return tuple(
+        f"{name} {str(value).lower() if isinstance(value, bool) else value}"
+        for name, value in given
     )
 
 

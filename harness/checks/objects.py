@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from harness.checks import workloads
+from harness.checks.kept import Kept
 from harness.checks.paths import dig, name_of, owner_of
 from harness.checks.pods import guessed_app
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 """Kind and name."""
 POD: Final = "Pod"
+REPLICASET: Final = "ReplicaSet"
 _ROOTS: Final = frozenset(workloads.KINDS) - {"ReplicaSet"}
 _MAX_OWNERS: Final = 5
 """Longest chain of owners that is followed; a cycle in a broken recording must not hang the judge."""
@@ -24,7 +26,8 @@ class Objects:
     """Objects by kind and name, in the order in which they were first seen. Owners outlive them: a late pod still has its own."""
 
     def __init__(self, rollout_kind: str) -> None:
-        self._rollout_kind = rollout_kind
+        self.rollout_kind = rollout_kind
+        self.kept = Kept()
         self._by_kind: dict[str, dict[str, JSON]] = {}
         self._places: dict[Key, int] = {}
         self._count = 0
@@ -47,9 +50,39 @@ class Objects:
         """Return kind and object of the workload of a name."""
         for kind in workloads.KINDS:
             found = self.get(kind, name)
-            if found is not None and workloads.is_top(found):
+            if found is not None and self._stands_alone(name, found):
                 return kind, found
         return None
+
+    def _stands_alone(self, name: str, obj: JSON) -> bool:
+        return self.kept.named(name) or workloads.is_top(obj, self.rollout_kind)
+
+    def rollout_of(self, replica_set: str) -> str:
+        """Return the name of the rollout object that controls a ReplicaSet, or did last; nothing where it is somebody else's."""
+        above = self._owners.get((REPLICASET, replica_set), ("", ""))
+        return above[1] if above[0] == self.rollout_kind else ""
+
+    def kept_by(self, rollout: str) -> list[str]:
+        """Return the ReplicaSets that a rollout object controls, or any does where none is named; sorted."""
+        have = self.of(REPLICASET)
+        owners = (
+            [(self.rollout_kind, rollout)]
+            if rollout
+            else [key for key in self._owned if key[0] == self.rollout_kind]
+        )
+        owned = {
+            name for key in owners for kind, name in self._owned.get(key, ()) if kind == REPLICASET
+        }
+        return sorted(owned & have.keys())
+
+    def serves(self, replica_set: str) -> bool:
+        """Whether a ReplicaSet is the primary of a rollout itself."""
+        return self.kept.serves(replica_set, self.rollout_of(replica_set), self.of(REPLICASET))
+
+    def keeper(self, pod: JSON) -> str:
+        """Return the ReplicaSet that a pod belongs to, if that is the primary of a rollout itself; else nothing."""
+        kind, name = owner_of(pod) or ("", "")
+        return name if kind == REPLICASET and self.serves(name) else ""
 
     def put(self, kind: str, obj: JSON) -> bool:
         """Take a new state of an object; return whether it belongs to somebody else than before, as far as that was known."""
@@ -105,7 +138,7 @@ class Objects:
         for _ in range(_MAX_OWNERS):
             above = self._owners.get(owner)
             # Whoever owns a Deployment, an operator's object for one, is no workload: the pods are the Deployment's.
-            if above is None or above[0] == self._rollout_kind or owner[0] in _ROOTS:
+            if above is None or above[0] == self.rollout_kind or owner[0] in _ROOTS:
                 break
             owner = above
         return owner[1]

@@ -46,6 +46,7 @@ def pod_view(pod: JSON, app: str, role: str) -> dict[str, Any]:
     reason, message = _why(pod, scheduled if refused else {}, ready=ready)
     return {
         "name": name_of(pod),
+        "uid": str(dig(pod, "metadata.uid", "")),
         "app": app,
         "role": role,
         "hash": pod_hash(pod),

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from harness.checks.paths import dig, labels_of, name_of
-from harness.checks.rollout import ABSENT, rollout_view, target_name
+from harness.checks.paths import condition, dig, labels_of, name_of
+from harness.checks.rollout import ABSENT, primary_name, rollout_view, target_name
 from harness.checks.section import Section
+from harness.model.scenario_checks import ANALYSED
 
 if TYPE_CHECKING:
     from harness.checks.section import View
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
 RUNNING: Final = frozenset({"Waiting", "Progressing", "WaitingPromotion"})
 """Phases of an analysis that has begun."""
+QUEUED: Final = "Queued"
+"""Type of the condition of one that waits for its turn."""
 _PARTS: Final = 3
 """Parts of a fence that has them all: uid, counter, number of the revision."""
+ONE: Final = "one"
+"""Key of the only view of a section that has one."""
 _BEGINS: Final = frozenset({"Waiting", "Progressing"})
 """Phases in which an analysis begins."""
 
@@ -52,6 +57,10 @@ class _Tracked:
     counts: _Counts = field(default_factory=_Counts)
     after_change: int = 0
     """Analyses that began since the change, whichever subject ran."""
+    began: float = -1.0
+    """When the last of all its analyses began, as `t`."""
+    queued_since: str = ""
+    """Since when it waits for its turn, or did last, as its status says."""
     witness: View = field(default_factory=dict)
     """Hash and revision of target and primary, as far as they are known."""
 
@@ -61,6 +70,11 @@ class Population:
 
     def __init__(self, kind: RolloutKind) -> None:
         self.section = Section()
+        self.analyses = Section()
+        """One view, under `ONE`: how many are in an analysis."""
+        self._analysed: set[str] = set()
+        self._most = 0
+        self._count()
         self._kind = kind
         self._tracked: dict[str, _Tracked] = {}
         self._of_workload: dict[str, tuple[_Tracked, str]] = {}
@@ -72,8 +86,8 @@ class Population:
     def __len__(self) -> int:
         return len(self._tracked)
 
-    def see(self, obj: JSON) -> None:
-        """Take a new state of a rollout object into account."""
+    def see(self, obj: JSON, t: float) -> None:
+        """Take a new state of a rollout object, seen at `t`, into account."""
         name = name_of(obj)
         view, more = rollout_view(obj, self._kind), self._more(obj)
         tracking = self._tracking(obj)
@@ -83,15 +97,25 @@ class Population:
         else:
             begun = begins(known.view, view) or retaken(known.view, view, known.tracking, tracking)
             known.counts.starts += begun
+            known.began = t if begun else known.began
             known.after_change += begun and self._changed
             known.counts.tracking_writes += known.view["exists"] and tracking != known.tracking
             known.view, known.more, known.tracking = view, more, tracking
-        target = target_name(obj, self._kind)
-        if target != known.target:
-            known.target, known.primary = target, f"{target}{self._kind.primary_suffix}"
-            self._of_workload[known.target] = known, "target"
-            self._of_workload[known.primary] = known, "primary"
+        waits = condition(obj, QUEUED)
+        known.queued_since = str(waits.get("lastTransitionTime") or known.queued_since)
+        self._name(known, target_name(obj, self._kind), primary_name(obj, self._kind))
         self._put(known)
+
+    def _name(self, known: _Tracked, target: str, primary: str) -> None:
+        if (target, primary) == (known.target, known.primary):
+            return
+        for former in (known.target, known.primary):
+            # A ReplicaSet that was the primary is none any more, whatever still happens to it.
+            if self._of_workload.get(former, (None,))[0] is known:
+                del self._of_workload[former]
+        known.target, known.primary = target, primary
+        self._of_workload[target] = known, "target"
+        self._of_workload[primary] = known, "primary"
 
     def gone(self, name: str) -> None:
         """A rollout object was deleted."""
@@ -177,6 +201,8 @@ class Population:
             **known.witness,
             "starts": counts.starts,
             "starts_after_change": known.after_change,
+            "began": known.began,
+            "queued_since": known.queued_since,
             "target_rolls": counts.target_rolls,
             "primary_rolls": counts.primary_rolls,
             "tracking_writes": counts.tracking_writes,
@@ -185,6 +211,15 @@ class Population:
         if self._audited:
             entry["writes"] = writes
         self.section.put(known.name, entry)
+        analysed = known.view["phase"] in ANALYSED
+        if analysed != (known.name in self._analysed):
+            (self._analysed.add if analysed else self._analysed.discard)(known.name)
+            self._count()
+
+    def _count(self) -> None:
+        running = len(self._analysed)
+        self._most = max(self._most, running)
+        self.analyses.put(ONE, {"running": running, "most": self._most})
 
 
 def begins(before: View, after: View) -> bool:

@@ -9,8 +9,11 @@ from harness.checks.paths import condition, conditions, dig, name_of, whole
 if TYPE_CHECKING:
     from harness.model.timeline import JSON, RolloutKind
 
-ENDED: Final = frozenset({"Succeeded", "Failed"})
-"""Phases in which a promotion is over."""
+ENDED: Final = frozenset({"Succeeded", "Failed", "Frozen"})
+"""Phases in which a promotion is over. Frozen is one: its analysis has failed, and nothing goes on by itself (spec freeze-and-adopt 3.2)."""
+ENDED_BADLY: Final = ENDED - {"Succeeded"}
+KEPT_SET: Final = "status.parked.name"
+"""Where a status names the ReplicaSet that is the primary itself, whoever owns it (spec freeze-and-adopt 5, A1 to A4)."""
 
 ABSENT: Final[dict[str, Any]] = {
     "exists": False,
@@ -56,6 +59,12 @@ def rollout_view(rollout: JSON, kind: RolloutKind) -> dict[str, Any]:
 def target_name(rollout: JSON, kind: RolloutKind) -> str:
     """Return the name of the workload that the rollout object promotes; one without a reference is its own workload."""
     return str(dig(rollout, kind.target_path, "") or name_of(rollout))
+
+
+def primary_name(rollout: JSON, kind: RolloutKind) -> str:
+    """Return the name of the workload that serves: a ReplicaSet that the rollout object keeps, or else a copy of the target."""
+    kept = str(dig(rollout, KEPT_SET, ""))
+    return kept or f"{target_name(rollout, kind)}{kind.primary_suffix}"
 
 
 def apex_name(rollout: JSON, kind: RolloutKind) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks.paths import name_of
+from harness.checks.population import QUEUED
 from harness.checks.rollout import ENDED
 from harness.model.report import Counted, Revision, RolloutRow
 from harness.model.resolved import UpgradeStep
@@ -42,6 +43,7 @@ class RolloutLog:
     upgrade_at: float | None = None
     _phases: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
     _messages: dict[str, str] = field(default_factory=dict)
+    _queued: dict[str, list[tuple[float, float | None]]] = field(default_factory=dict)
     _base: Rows = field(default_factory=dict)
     """Entries when counting began, as far as they were not zero."""
     _witness: Rows = field(default_factory=dict)
@@ -78,6 +80,12 @@ class RolloutLog:
         if not phases or phases[-1][1] != entry["phase"]:
             phases.append((state.t, entry["phase"]))
         self._messages[name] = entry["message"]
+        waits = QUEUED in entry["conditions"]
+        queued = self._queued.setdefault(name, [])
+        if waits and not (queued and queued[-1][1] is None):
+            queued.append((state.t, None))
+        elif not waits and queued and queued[-1][1] is None:
+            queued[-1] = queued[-1][0], state.t
 
     def _see_subject(self, seen: SubjectState, state: State) -> None:
         if seen.state in _ENDINGS:
@@ -128,6 +136,7 @@ class RolloutLog:
             looks=until.get("looks", 0) - base.get("looks", 0),
             target_before=_target(self._witness.get(name, {})),
             target_after=_target(until),
+            queued=tuple(self._queued.get(name, ())),
         )
 
     def _expected(self, group: str) -> int | None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from harness.checks.objects import REPLICASET
 from harness.checks.paths import dig, labels_of
 from harness.checks.section import Section
 from harness.checks.surroundings import service_view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from harness.checks.objects import Objects
 
 Labels = dict[str, str]
+_REVISION: Final = "pod-template-hash"
 
 
 class ServiceViews:
     """The section `services`."""
 
-    def __init__(self, objects: Objects, suffix: str) -> None:
+    def __init__(self, objects: Objects, suffix: str, revision_of: Callable[[str], str]) -> None:
+        """`revision_of` gives the hash of the revision that a workload is at, as far as it is known."""
         self._objects = objects
+        self._revision_of = revision_of
         self._suffix = suffix
         # Worked out late and in any order, they are still told in the order in which they were seen.
         self._section = Section(order=lambda name: objects.place("Service", name))
@@ -51,9 +55,16 @@ class ServiceViews:
         """Yield roles with the labels of the pods that have them: those of one rollout, or of all."""
         chosen = [self._rollouts[rollout]] if rollout else list(self._rollouts.values())
         for target, primary, _ in chosen:
-            for role, name in (("primary", primary), ("target", target)):
-                if name in self._labels:
-                    yield role, self._labels[name]
+            serving = self._labels.get(primary)
+            if serving is not None:
+                yield "primary", serving
+            # After a restoration the target owns the pods that serve: they are told as what they are to clients.
+            own = self._labels.get(target)
+            lent = self._objects.kept.named(primary) and _same_pods(serving, own)
+            if own is not None and not lent:
+                yield "target", own
+        for name in self._objects.kept_by(rollout):
+            yield "primary", labels_of(dig(self._objects.of(REPLICASET)[name], "spec.template", {}))
 
     def see(self, name: str) -> None:
         """A Service is in a new state, or gone."""
@@ -81,6 +92,9 @@ class ServiceViews:
         """A workload is in a new state, or gone."""
         if name in self._serves and self._read(name):
             self._touch(self._serves[name])
+        keeper = self._objects.rollout_of(name)
+        if keeper in self._rollouts:
+            self._touch(keeper)
 
     def _services(self, apex: str) -> dict[str, str]:
         return {apex: "apex", f"{apex}{self._suffix}": "primary", f"{apex}-canary": "target"}
@@ -91,7 +105,11 @@ class ServiceViews:
         if found is None:
             self._labels.pop(workload, None)
             return before is not None
-        labels = self._labels[workload] = labels_of(dig(found[1], "spec.template", {}))
+        labels = labels_of(dig(found[1], "spec.template", {}))
+        if found[0] == "Deployment" and (current := self._revision_of(workload)):
+            # Its pods have one label more than its template.
+            labels = {**labels, _REVISION: current}
+        self._labels[workload] = labels
         return labels != before
 
     def _touch(self, rollout: str) -> None:
@@ -99,3 +117,7 @@ class ServiceViews:
         self._stale.update(self._services(self._rollouts[rollout][2]))
         others = (name for name in self._objects.of("Service") if name not in self._roles)
         self._stale.update(others)
+
+
+def _same_pods(one: Labels | None, other: Labels | None) -> bool:
+    return bool(one and other) and (one or {}).get(_REVISION) == (other or {}).get(_REVISION)

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.checks import moments, routes, surroundings, workloads
 from harness.checks import rollout as rollouts
-from harness.checks import routes, surroundings, workloads
+from harness.checks.apex import Apex
+from harness.checks.moments import Moments
 from harness.checks.objects import POD, Objects, uid
 from harness.checks.outside import AUTOSCALERS, CONFIGS, Around, Calls
 from harness.checks.paths import kind_of, name_of
 from harness.checks.population import Population
+from harness.checks.queries import Asked
 from harness.checks.section import Section
 from harness.checks.service_views import ServiceViews
 from harness.checks.vocabulary import VARIABLES
 from harness.checks.workload_views import WorkloadViews, revision
 from harness.model.resolved import Resolved
 from harness.model.timeline import ObjectSeen, Requests, StepState, SubjectState, WatchState
-from harness.model.timeline_outside import Call, GateChanged
+from harness.model.timeline_outside import Call, GateChanged, Queries, QueriesCounted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,14 +57,17 @@ class State:
         self.population = Population(self.kind)
         self._objects = Objects(self.kind.kind)
         self._views = WorkloadViews(self._objects, self._workload_changed)
-        self._services = ServiceViews(self._objects, self.kind.primary_suffix)
+        self._services = ServiceViews(self._objects, self.kind.primary_suffix, self._revision_of)
         self._nodes = Section()
         self._calls = Calls(self.scenario)
+        self._asked = Asked(self.scenario)
         self._around = Around(self._views.roles)
         self._route = Section()
         self._route.put(_ONE, dict(routes.ABSENT))
         self._apex = ""
         """Name of the Service that clients of the main rollout use."""
+        self._behind = Apex(self._objects)
+        self._moments = Moments()
         self._rollout, self._primary, self._target = Section(), Section(), Section()
         self._subject = Section()
         self._subject.put(_ONE, {"name": header.subject.name, "starts": 0})
@@ -69,6 +75,7 @@ class State:
         self._sections = {
             **dict.fromkeys(("rollout", "canary"), self._rollout),
             "rollouts": self.population.section,
+            "analyses": self.population.analyses,
             "primary": self._primary,
             "target": self._target,
             "pods": self._views.pods,
@@ -80,8 +87,10 @@ class State:
             "configs": self._around.configs,
             "calls": self._calls.calls,
             "gates": self._calls.gates,
+            "queries": self._asked.section,
+            "at": self._moments.section,
         }
-        """All of them, but for `services`."""
+        """All of them, but for those that are worked out when they are asked for."""
         self._main = ""
         """Name of the rollout object that is meant by `rollout`, `primary` and `target`."""
         self._name_main()
@@ -113,6 +122,8 @@ class State:
                 self._calls.called(observation)
             case GateChanged():
                 self._calls.changed(observation)
+            case Queries() | QueriesCounted():
+                self._asked.take(observation)
 
     def _apply_object(self, seen: ObjectSeen) -> None:
         obj = seen.object
@@ -125,6 +136,7 @@ class State:
         if moved is None:
             return
         deleted = seen.change == "DELETED"
+        self._behind.see(kind, name)
         if kind == self.kind.kind:
             self._apply_rollout(name, obj, deleted=deleted)
         if kind == POD or kind in workloads.KINDS:
@@ -164,7 +176,7 @@ class State:
             self.population.gone(name)
         else:
             before = self.population.names(name)
-            self.population.see(obj)
+            self.population.see(obj, self.t)
             self._name_roles(name, before, obj)
         raw = self.rollout
         if raw is None:
@@ -175,6 +187,7 @@ class State:
         if name_of(raw) != self._main or name == self._main:
             self._main = name_of(raw)
             self._apex = rollouts.apex_name(raw, self.kind)
+            self._behind.named(self._apex)
             self._name_main()
             self._name_route()
 
@@ -194,6 +207,8 @@ class State:
         if names is None:
             return
         target, primary = names
+        copied = primary == f"{target}{self.kind.primary_suffix}"
+        self._objects.kept.name(name, "" if copied else primary)
         if before is not None and before != names:
             for workload in before:
                 self._views.role(workload, "")
@@ -208,7 +223,11 @@ class State:
         for section, name in ((self._target, self.target_name), (self._primary, self.primary_name)):
             section.put(_ONE, workloads.single(self._views.get(name), name))
 
+    def _revision_of(self, name: str) -> str:
+        return str((self._views.get(name) or {}).get("hash", ""))
+
     def _workload_changed(self, name: str, view: View | None) -> None:
+        self._services.workload(name)
         if self._main and name == self.target_name:
             self._target.put(_ONE, workloads.single(view, name))
         if self._main and name == self.primary_name:
@@ -231,6 +250,9 @@ class State:
         if state.state == "started" and self.step != state.step:
             self.step = state.step
             self._marks += 1
+        if state.state == "held":
+            kept = dict.fromkeys(moments.KEPT)
+            self._moments.held(state.step, state.t, self._known(kept))
         if state.step != self.scenario.change_step:
             return
         if state.state == "started":
@@ -345,7 +367,8 @@ class State:
         return known
 
     def _section(self, name: str) -> Section | None:
-        # What is worked out only when it is asked for is not asked for here.
+        if name == "apex":
+            return self._behind.section
         return self._services.section if name == "services" else self._sections.get(name)
 
     def _know(self, among: set[str], kind: str) -> None:
@@ -362,10 +385,11 @@ class State:
             "workloads": ({POD}, {"Deployment", "DaemonSet"}),
             "services": ({"Service"},),
             "nodes": ({"Node"},),
+            "apex": ({POD}, {"Service"}, {self.kind.kind}),
             "route": ({*routes.KINDS}, {self.kind.kind}),
             "autoscalers": ({*AUTOSCALERS},),
             "configs": tuple({kind} for kind in CONFIGS),
-            **dict.fromkeys(("rollout", "canary", "rollouts"), ({self.kind.kind},)),
+            **dict.fromkeys(("rollout", "canary", "rollouts", "analyses"), ({self.kind.kind},)),
             **dict.fromkeys(
                 ("primary", "target"), ({POD}, {"Deployment", "DaemonSet"}, {self.kind.kind})
             ),
@@ -373,4 +397,6 @@ class State:
         unknown = {
             name for name, kinds in needs.items() if not all(known & any_of for any_of in kinds)
         }
-        return frozenset(unknown if self._calls.known else unknown | {"calls", "gates"})
+        if not self._calls.known:
+            unknown |= {"calls", "gates"}
+        return frozenset(unknown if self._asked.known else unknown | {"queries"})

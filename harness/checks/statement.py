@@ -20,7 +20,11 @@ LISTS: Final = (
     *("autoscalers", "configs", "calls", "gates"),
 )
 """Variables whose elements can be told apart as witnesses."""
-SCALARS: Final = ("rollout", "canary", "primary", "target", "route", "subject", "values")
+SCALARS: Final = (
+    *("rollout", "canary", "primary", "target", "apex", "route", "subject"),
+    *("analyses", "queries"),
+    "values",
+)
 """Variables whose single fields are shown as evidence."""
 
 _POD_KINDS: Final = frozenset({"Pod", "ReplicaSet"})
@@ -32,11 +36,13 @@ _KINDS: Final[dict[str, frozenset[str]]] = {
     "workloads": _WORKLOAD_KINDS,
     "services": frozenset({"Service"}),
     "nodes": frozenset({"Node"}),
+    "apex": _POD_KINDS | {"Service"},
+    "at": _WORKLOAD_KINDS | {"Service", *routes.KINDS},
     "route": frozenset(routes.KINDS),
     "autoscalers": frozenset(outside.AUTOSCALERS),
     "configs": frozenset(outside.CONFIGS),
 }
-_OF_PODS: Final = frozenset({"pods", "primary", "target", "workloads"})
+_OF_PODS: Final = frozenset({"pods", "primary", "target", "workloads", "apex"})
 _OF_WORKLOADS: Final = frozenset(
     f"{role}_{what}" for role in ("target", "primary") for what in ("hash", "revision", "rolls")
 )
@@ -71,7 +77,8 @@ class Statement:
         kinds: set[str] = set()
         for name in uses:
             kinds |= _KINDS.get(name, frozenset())
-        if {"rollout", "canary", "rollouts", *_OF_PODS, "services", "route"} & uses.keys():
+        of_rollouts = {"rollout", "canary", "rollouts", "analyses", "services", "route", "at"}
+        if (of_rollouts | _OF_PODS) & uses.keys():
             kinds.add(rollout_kind)
         if "rollouts" in uses and not _OF_WORKLOADS.isdisjoint(uses["rollouts"] or _OF_WORKLOADS):
             kinds |= _WORKLOAD_KINDS - _POD_KINDS | {"ReplicaSet"}

@@ -172,7 +172,8 @@ def _ending(case: Case) -> str:
     if case.phases.gone_at is not None:
         return f"the rollout object is gone since {moment_of(case.phases.gone_at, change)}"
     if phase in rollout.ENDED and change is not None and since >= change:
-        return f"the promotion {phase} {span(since - change)} after the change"
+        did = "was frozen" if phase == "Frozen" else phase
+        return f"the promotion {did} {span(since - change)} after the change"
     where = f"was in phase {phase}" if phase else "had no phase"
     return f"the rollout {where} since {moment_of(since, change)}"
 

@@ -10,11 +10,15 @@ the name of an object in `OBJECTS`.
 from __future__ import annotations
 
 import copy
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from harness.checks import vocabulary_outside as outside
+from harness.checks import vocabulary_serving as serving
 from harness.checks.word import Word
 from harness.model.scenario_checks import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 PHASES: Final[tuple[str, ...]] = get_args(Phase)
 """The common phases of a rollout (spec canary-api, status.phase); subjects map theirs to these."""
@@ -23,6 +27,7 @@ PHASES: Final[tuple[str, ...]] = get_args(Phase)
 _WORKLOAD: Final[dict[str, Word]] = {
     "exists": Word("bool", "Whether the workload exists.", example=True),
     "name": Word("string", "Its name.", "web-primary"),
+    "uid": serving.UID,
     "desired": Word("int", "Replicas asked for by its spec.", 2),
     "replicas": Word("int", "Its pods that are not terminating.", 2),
     "updated": Word("int", "Pods of the newest revision, as its status says.", 2),
@@ -30,6 +35,7 @@ _WORKLOAD: Final[dict[str, Word]] = {
     "available": Word("int", "Available pods, as its status says.", 2),
     "hash": Word("string", "Hash of its newest revision.", "74cfdc4c74"),
     "images": Word("list(string)", "Images of its containers, in order.", ["web:1"]),
+    "uids": serving.UIDS,
     "generation": Word("int", "metadata.generation.", 3),
     "observed": Word("int", "status.observedGeneration.", 3),
 }
@@ -38,7 +44,7 @@ _ROLLOUT: Final[dict[str, Word]] = {
     "exists": Word("bool", "Whether the rollout object exists.", example=True),
     "name": Word("string", "Its name.", "web"),
     "phase": Word("string", "Its phase, in the common words.", "Progressing", ("", *PHASES)),
-    "ended": Word("bool", "Whether the phase is Succeeded or Failed.", example=False),
+    "ended": Word("bool", "Whether the phase is Succeeded, Failed or Frozen.", example=False),
     "weight": Word("int", "Share of the traffic that the new revision gets, in percent.", 0),
     "iterations": Word("int", "Iterations of the analysis that are done.", 1),
     "failed_checks": Word("int", "Failed checks of the analysis so far.", 0),
@@ -71,6 +77,14 @@ OBJECTS: Final[dict[str, dict[str, Word]]] = {
             0,
         ),
         "starts_after_change": Word("int", "Analyses that began since the change of the drill.", 0),
+        "began": Word(
+            "double", "When the last of its analyses began, as `t`; -1.0: none did.", 12.5
+        ),
+        "queued_since": Word(
+            "string",
+            "Since when it waits in line for its analysis, or did last, as its condition Queued has it; empty: it never did.",
+            "2026-10-29T11:22:35Z",
+        ),
         "target_rolls": Word(
             "int", "How often the target got another current ReplicaSet since then.", 0
         ),
@@ -94,6 +108,10 @@ OBJECTS: Final[dict[str, dict[str, Word]]] = {
         "primary_hash": Word("string", "Hash of the primary's current ReplicaSet.", "74cfdc4c74"),
         "primary_revision": Word("string", "Number of the primary's revision.", "1"),
     },
+    "analyses": {
+        "running": Word("int", "How many rollouts are in an analysis now.", 5),
+        "most": Word("int", "The most that were at the same time so far.", 5),
+    },
     "subject": {
         "name": Word("string", "Its name, of the one started last.", "bundled"),
         "running": Word(
@@ -104,9 +122,14 @@ OBJECTS: Final[dict[str, dict[str, Word]]] = {
     "workload_role": _WORKLOAD,
     "pod": {
         "name": Word("string", "Name of the pod.", "web-primary-74cfdc4c74-x2x9z"),
+        "uid": serving.UID,
         "app": Word("string", "Name of the workload that owns it.", "web-primary"),
         "role": Word(
-            "string", "Which workload that is.", "primary", ("primary", "target", "other")
+            "string",
+            "Which workload that is. Pods of a ReplicaSet that is the primary itself (`restore: adopt`) are `primary` whoever owns it: "
+            "after a restoration they belong to the target and still are what serves.",
+            "primary",
+            ("primary", "target", "other"),
         ),
         "hash": Word("string", "Hash of the revision that it belongs to.", "74cfdc4c74"),
         "node": Word("string", "Node that it is bound to, or empty.", "node-0"),
@@ -162,6 +185,7 @@ OBJECTS: Final[dict[str, dict[str, Word]]] = {
         "ready": Word("bool", "Whether its Ready condition is True.", example=True),
         "schedulable": Word("bool", "Whether new pods may be placed on it.", example=True),
     },
+    **serving.OBJECTS,
     **outside.OBJECTS,
 }
 
@@ -177,13 +201,21 @@ VARIABLES: Final[dict[str, Word]] = {
     "rollouts": Word(
         "list(rollout_entry)", "All of them, those that were deleted again too.", None
     ),
+    "analyses": Word(
+        "analyses", "The rollouts that are in phase Progressing or WaitingPromotion.", None
+    ),
     "subject": Word("subject", "The controller under test.", None),
-    "primary": Word("workload_role", "The workload that serves.", None),
+    "primary": Word(
+        "workload_role",
+        "The workload that serves: `NAME-primary`, or the ReplicaSet that the rollout object says it keeps.",
+        None,
+    ),
     "target": Word("workload_role", "The workload that users change.", None),
     "pods": Word("list(pod)", "All pods of the namespace.", None),
     "workloads": Word("list(workload)", "All workloads of the namespace.", None),
     "services": Word("list(service)", "All Services of the namespace.", None),
     "nodes": Word("list(node)", "All nodes of the cluster.", None),
+    **serving.VARIABLES,
     **outside.VARIABLES,
 }
 
@@ -191,10 +223,12 @@ CLOCKED: Final = frozenset({"t", "since_change", "step"})
 """Variables that move with the clock and the steps, whatever the objects do."""
 
 
-def sample_world(values: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return a world in which every word has its example value; `values` are the variant's."""
+def sample_world(values: dict[str, Any] | None = None, steps: Iterable[str] = ()) -> dict[str, Any]:
+    """Return a world in which every word has its example value; `values` are the variant's, and these steps have held."""
     world = {name: _sample(word) for name, word in VARIABLES.items()}
     world["values"] = copy.deepcopy(values or {})
+    moment = {name: _sample(word) for name, word in OBJECTS["moment"].items()}
+    world["at"] = {step: copy.deepcopy(moment) for step in steps}
     return world
 
 
@@ -202,5 +236,5 @@ def _sample(word: Word) -> Any:
     inner = word.type.removeprefix("list(").removesuffix(")")
     if inner not in OBJECTS:
         return copy.deepcopy(word.example)
-    row = {name: copy.deepcopy(item.example) for name, item in OBJECTS[inner].items()}
+    row = {name: _sample(item) for name, item in OBJECTS[inner].items()}
     return [row] if inner != word.type else row

@@ -15,6 +15,10 @@ CONDITION_TYPES: Final = (
     "Held",
     "Mirroring",
     "PostRollout",
+    "Queued",
+    "Restored",
+    "RoutesKept",
+    "Unmeasured",
     "Warned",
 )
 """Types of conditions that the subjects have; an expression may ask for any other one."""
@@ -100,6 +104,20 @@ OBJECTS: Final[dict[str, dict[str, Word]]] = {
         "calls": Word("int", "How often it was called so far.", 2),
         "status": Word("int", "What it answered last; 0 before the first call.", 200),
     },
+    "queries": {
+        "total": Word("int", "How many came in so far.", 120),
+        "refused": Word("int", "How many of them got 429, since a step throttled the server.", 0),
+        "passed": Word("int", "How many of them the server itself got.", 120),
+        "peak": Word("int", "The most that came in within any one second so far.", 7),
+        "counted": Word(
+            "int",
+            "How many the server itself says that it answered; known of a real Prometheus only. Those of the harness are not among them.",
+            120,
+        ),
+        "counted_peak": Word(
+            "double", "The most per second by that count, which is looked at once a second.", 6.5
+        ),
+    },
 }
 
 VARIABLES: Final[dict[str, Word]] = {
@@ -112,4 +130,5 @@ VARIABLES: Final[dict[str, Word]] = {
     "configs": Word("list(config)", "All ConfigMaps and Secrets of the namespace.", None),
     "calls": Word("list(call)", "All calls to the drill's receiver, in their order.", None),
     "gates": Word("list(gate)", "All gates and receivers of alerts of the scenario.", None),
+    "queries": Word("queries", "What the drill's metrics server was asked.", None),
 }

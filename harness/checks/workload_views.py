@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.checks import workloads
-from harness.checks.objects import POD
+from harness.checks.objects import POD, REPLICASET
 from harness.checks.paths import dig, name_of, owner_of
 from harness.checks.pods import pod_view
 from harness.checks.section import Section
@@ -43,6 +43,8 @@ class WorkloadViews:
         self._sets_of: dict[str, dict[str, None]] = {}
         self._owner_of_set: dict[str, str] = {}
         self._refused: dict[tuple[str, str], str] = {}
+        self._keepers: dict[str, str] = {}
+        """Name of a pod -> the ReplicaSet whose it is, if that is a primary itself."""
 
     def _place(self, name: str) -> tuple[int, int]:
         kind = self._kinds[name]
@@ -60,9 +62,13 @@ class WorkloadViews:
             self.roles[name] = role
         else:
             del self.roles[name]
-        for pod in sorted(self._pods_of.get(name, ())):
+        for pod in sorted(self._pods_of.get(name, set()).union(self._below(name))):
             self._refresh_pod(pod)
         self.refresh(name)
+
+    def _below(self, name: str) -> list[str]:
+        """Return the pods of a ReplicaSet, which a workload above it may have for its own."""
+        return self._objects.pods_below(REPLICASET, name)
 
     def see(self, kind: str, obj: JSON, *, moved: bool) -> None:
         """A workload, a ReplicaSet or a pod is in a new state; `moved`: it belongs to somebody else than before."""
@@ -100,22 +106,30 @@ class WorkloadViews:
                 self._changed(name, None)
             return
         kind, obj = found
-        pods = sorted(self._pods_of.get(name, ()), key=lambda pod: self._objects.place(POD, pod))
+        own = self._pods_of.get(name, set())
+        if kind == REPLICASET:
+            own = own.union(self._below(name))
+        pods = sorted(own, key=lambda pod: self._objects.place(POD, pod))
         sets = self._objects.of("ReplicaSet")
+        top = workloads.is_top(obj, self._objects.rollout_kind)
+        role = "primary" if kind == REPLICASET and self._objects.serves(name) else "other"
         view = workloads.workload_view(
             obj,
-            self.roles.get(name, "other"),
+            self.roles.get(name, role),
             [row for pod in pods if (row := self.pods.get(pod)) is not None],
             [sets[one] for one in self._sets_of.get(name, ()) if one in sets],
             self._refused.get((kind, name), ""),
         )
-        if self._views.get(name) == view:
+        if self._views.get(name) == view and top == (self.workloads.get(name) is not None):
             return
         if self._kinds.get(name, kind) != kind:
             self.workloads.drop(name)  # another kind has another place among them
         self._views[name] = view
         self._kinds[name] = kind
-        self.workloads.put(name, workloads.listed(view))
+        if top:
+            self.workloads.put(name, workloads.listed(view))
+        else:
+            self.workloads.drop(name)  # a Deployment's, which is told with that
         self._changed(name, view)
 
     def _refresh_pod(self, name: str) -> None:
@@ -124,8 +138,13 @@ class WorkloadViews:
             return
         before = self.pods.get(name)
         app = self._objects.app(pod)
-        view = pod_view(pod, app, self.roles.get(app, "other"))
-        if not self.pods.put(name, view):
+        keeper = self._objects.keeper(pod)
+        view = pod_view(pod, app, "primary" if keeper else self.roles.get(app, "other"))
+        changed = self.pods.put(name, view)
+        self._keepers[name] = keeper
+        if keeper and keeper != app:
+            self.refresh(keeper)
+        if not changed:
             return
         if view["unschedulable"]:
             self.stuck[name] = view
@@ -145,10 +164,13 @@ class WorkloadViews:
         self.stuck.pop(name, None)
         self._pods_of[before["app"]].discard(name)
         self.refresh(before["app"])
+        keeper = self._keepers.pop(name, "")
+        if keeper and keeper != before["app"]:
+            self.refresh(keeper)
 
     def _see_set(self, name: str, obj: JSON) -> None:
         owner = owner_of(obj)
-        above = "" if owner is None else owner[1]
+        above = "" if owner is None or owner[0] == self._objects.rollout_kind else owner[1]
         if self._owner_of_set.get(name, "") != above:
             self._leave(name)
         if above:

@@ -18,6 +18,7 @@ REVISION: Final = "deployment.kubernetes.io/revision"
 
 ABSENT: Final[dict[str, Any]] = {
     "exists": False,
+    "uid": "",
     "desired": 0,
     "replicas": 0,
     "updated": 0,
@@ -25,6 +26,7 @@ ABSENT: Final[dict[str, Any]] = {
     "available": 0,
     "hash": "",
     "images": [],
+    "uids": [],
     "generation": 0,
     "observed": 0,
 }
@@ -39,7 +41,10 @@ _SCHEDULED: Final = {
     "available": "status.numberAvailable",
 }
 _LISTED: Final = ("kind", "name", "role", "desired", "replicas", "ready", "available", "updated")
-_SINGLE: Final = ("name", "desired", "replicas", "updated", "ready", "available", "hash", "images")
+_SINGLE: Final = (
+    *("name", "uid", "desired", "replicas", "updated", "ready", "available", "hash", "images"),
+    "uids",
+)
 
 
 def workload_view(
@@ -63,10 +68,12 @@ def workload_view(
     view: dict[str, Any] = {
         "kind": kind,
         "name": name_of(workload),
+        "uid": str(dig(workload, "metadata.uid", "")),
         "role": role,
         "replicas": sum(1 for pod in owned if not pod["terminating"]),
         "ready": sum(1 for pod in owned if pod["ready"] and not pod["terminating"]),
         "images": images_of(dig(workload, "spec.template.spec", {})),
+        "uids": sorted(pod["uid"] for pod in owned if not pod["terminating"]),
         "generation": whole(dig(workload, "metadata.generation")),
         "observed": whole(dig(workload, "status.observedGeneration")),
     }
@@ -134,6 +141,9 @@ def _create_failure(objects: Iterable[JSON]) -> str:
     return ""
 
 
-def is_top(obj: JSON) -> bool:
-    """Whether an object is a workload of its own; a Deployment's ReplicaSet is not."""
-    return obj.get("kind") != "ReplicaSet" or owner_of(obj) is None
+def is_top(obj: JSON, rollout_kind: str = "") -> bool:
+    """Whether an object is a workload of its own; a Deployment's ReplicaSet is not, one that a rollout object keeps itself is."""
+    if obj.get("kind") != "ReplicaSet":
+        return True
+    owner = owner_of(obj)
+    return owner is None or owner[0] == rollout_kind

@@ -14,6 +14,7 @@ from harness.cli.voice import progress
 from harness.model.outcome import ExitCode
 
 if TYPE_CHECKING:
+    from harness.controller.ordering import Order, Verb
     from harness.handback.carry_out import Handback
 
 app = typer.Typer(no_args_is_help=True, help="The bundled controller, outside of drills.")
@@ -71,6 +72,62 @@ def manifest(
     except ManifestError as error:
         raise UsageProblemError(str(error)) from error
     return ExitCode.OK
+
+
+@app.command()
+def decide(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The frozen Canary.")],
+    *,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--cluster",
+            metavar="CLUSTER",
+            envvar="DRILL_CLUSTER",
+            help="Where it is: context:NAME, or embedded:NAME.",
+        ),
+    ],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Its namespace.")
+    ],
+    promote: Annotated[
+        bool, typer.Option("--promote", help="Promote the frozen revision as it is.")
+    ] = False,
+    rollback: Annotated[
+        bool, typer.Option("--rollback", help="Take the frozen revision back.")
+    ] = False,
+    apply: Annotated[
+        bool,
+        typer.Option("--apply", help="Give the order. Without it nothing is written, only shown."),
+    ] = False,
+) -> int:
+    """End a freeze (analysis.freezeOnFailure) by hand: promote what is frozen, or take it back.
+
+    The order is an annotation that names the frozen revision, so that it can never be carried out for another one.
+    """
+    from harness.controller.ordering import OrderError
+
+    if promote == rollback:
+        msg = "give one of --promote and --rollback"
+        raise UsageProblemError(msg)
+    if ":" not in cluster:
+        msg = f"--cluster {cluster!r}: name one cluster, as context:NAME or embedded:NAME"
+        raise UsageProblemError(msg)
+    verb: Verb = "promote" if promote else "rollback"
+    try:
+        order = asyncio.run(_order(cluster, namespace, name, verb, apply=apply))
+    except OrderError as error:
+        raise UsageProblemError(str(error)) from error
+    typer.echo(order.text(given=apply))
+    return ExitCode.OK
+
+
+async def _order(cluster: str, namespace: str, name: str, verb: Verb, *, apply: bool) -> Order:
+    from harness.cli.connect import connected
+    from harness.controller.ordering import give
+
+    async with connected(cluster) as client:
+        return await give(client, namespace, name, verb, apply=apply)
 
 
 @app.command()

@@ -119,6 +119,9 @@ def _pair(reference: tuple[Normal, str], other: tuple[Normal, str], table: Table
         outcome = min((hole[0] for hole, _ in holes), key=list(Outcome).index)
         told = "; ".join(f"{title}: {hole[1]}" for hole, title in holes)
         sentence = f"Not comparable: {told.rstrip('.')}."
+        if any(why is Outcome.UNSUPPORTED for (why, _), _ in holes):
+            # One of the two did nothing at all, and all that the other did would be a difference.
+            return Pair(my_title, their_title, outcome, sentence)
     else:
         outcome, sentence = _conclusion(classified)
     return Pair(

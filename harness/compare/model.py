@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.model.outcome import ExitCode, Outcome, combine
@@ -94,13 +94,13 @@ class Pair:
     outcome: Outcome
     """`fail`: unexplained differences, or stale entries. `unknown` or worse: there was nothing to compare, or not all of it."""
     sentence: str
-    differences: tuple[Difference, ...]
-    """Unexplained ones first."""
-    used: tuple[Used, ...]
-    stale: tuple[Stale, ...]
-    compared: Mapping[str, int]
+    differences: tuple[Difference, ...] = ()
+    """Unexplained ones first. None where one of the two lacks what the scenario requires: it did nothing."""
+    used: tuple[Used, ...] = ()
+    stale: tuple[Stale, ...] = ()
+    compared: Mapping[str, int] = field(default_factory=dict)
     """How many things of each sort were compared, e.g. `{phases: 6, placements: 11}`."""
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...] = ()
 
     @property
     def unexplained(self) -> tuple[Difference, ...]:

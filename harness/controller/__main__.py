@@ -2,7 +2,7 @@
 
 The flags are in `options.py`; `drill controller run` takes the same ones. With `--from-stdin` it loads everything, then waits for one line
 `{"kubeconfig": …, "namespace": …}`: whoever starts it early has it ready at once. Each key is a flag (`metrics_server` is --metrics-server), its value a
-text. The end of standard input instead of a line ends it.
+text, or true or false for one that is given or not (--no-…). The end of standard input instead of a line ends it.
 
 It stores nothing of its own: it may be killed at any moment and started again.
 Exit codes: 0 ended by a signal, 1 an unexpected error (logged), 2 wrong arguments.
@@ -14,6 +14,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Final
 
+from harness.controller import flags
 from harness.controller.options import OptionsError, parse
 from harness.controller.shell import process
 
@@ -49,9 +50,8 @@ def _told() -> list[str] | None:
     line = sys.stdin.readline()
     if not line:
         return None
-    given: dict[str, str] = json.loads(line)
-    # With "=", since a value may begin with a dash.
-    return [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
+    given: dict[str, str | bool] = json.loads(line)
+    return flags.arguments(given)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from harness.controller import standing
 from harness.controller.core import decide, evidence, managed
 from harness.controller.core.change import SETTLED, Row
-from harness.controller.core.phases import IDLE, RUN
+from harness.controller.core.phases import FROZEN, IDLE, RUN
 from harness.controller.core.scene import Scene
 from harness.controller.core.snapshots import Fence
 from harness.controller.core.targets.registry import target_for
@@ -88,6 +88,7 @@ NOT_COMPARED: Final[Mapping[str, str]] = {
     "suspended": "The Canary is suspended: nothing is compared before spec.suspend is false.",
     "unsupported": "The Canary asks for something that the bundled controller does not do, so it is left alone",
     "target-missing": "There is no target to compare.",
+    "restoring": "The target is being made again from the promoted template, and nothing is compared before it is there.",
     "foreign-primary": "The primary belongs to somebody else, so the Canary is left alone.",
     "primary-missing": "There is no primary, and it is not made again before the promoted template is back.",
     "hindered": "Something that the primary needs is missing, and nothing is compared before it is there.",
@@ -124,6 +125,8 @@ class Explanation:
     """How far the run has come, in sentences."""
     held: JSON = field(default_factory=dict)
     """gate, message: which gate is closed and who says so; empty while none is."""
+    queue: JSON = field(default_factory=dict)
+    """position, waiting, since, priority: the place in the line for an analysis; empty while it is not in it."""
     conditions: Sequence[JSON] = ()
     """type, status, reason, message of each condition."""
     comparisons: Sequence[str] = ()
@@ -161,6 +164,7 @@ class Explanation:
             "because": self.because,
             "standing": list(self.standing),
             "held": dict(self.held),
+            "queue": dict(self.queue),
             "conditions": list(self.conditions),
             "comparisons": list(self.comparisons),
             "configs": list(self.configs),
@@ -193,6 +197,7 @@ def explain(world: World, canary: JSON, now: float) -> Explanation:
         found=_found(scene),
         standing=standing.standing(scene),
         held=standing.held(scene),
+        queue=standing.queue(scene),
         conditions=standing.said(scene),
         comparisons=_comparisons(scene),
         configs=standing.tracked(scene),
@@ -226,7 +231,7 @@ def _compares(scene: Scene, decision: Decision) -> tuple[bool, str]:
         return False, "The primary is made, or made again, before anything is compared."
     if scene.phase in IDLE and not scene.initialised:
         return False, NOT_COMPARED["initializing"]
-    if scene.phase in IDLE | RUN:
+    if scene.phase in IDLE | RUN | FROZEN:
         return True, ""
     return False, _of_phase(scene.phase)
 

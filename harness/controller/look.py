@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from harness.controller.core import World, needs, pruned
+from harness.controller.core import World, line, needs, pruned
 from harness.controller.core import conditions as cond
 from harness.controller.core.configs import references
 from harness.controller.core.configs.checksums import PLURALS
@@ -35,7 +35,8 @@ def world_of(
 
     `revisions_read`: whether `objects` hold the target's ReplicaSets, if it has any. `absent`: plurals of kinds that are not served, with the
     reason. `read`: plurals of configs of which `objects` hold all that matter; without it those of which they hold any, or to which the
-    target does not refer. Whether the installed CRD prunes the fence is taken from what the controller said on the Canary (D10).
+    target does not refer. Whether the installed CRD prunes the fence is taken from what the controller said on the Canary (D10), and that
+    it limits analyses from a Canary that waits; which place that one has follows from the other Canaries among `objects`.
     """
     namespace = canary["metadata"].get("namespace")
     here = [obj for obj in objects if obj["metadata"].get("namespace", namespace) == namespace]
@@ -56,7 +57,12 @@ def world_of(
     world = cache.world(canary)
     degraded = cond.find(canary.get("status") or {}, pruned.CONDITION) is not None
     revisions = _revisions(world.target, here) if revisions_read else None
-    return replace(world, revisions=revisions, prunes_fence=degraded)
+    world = replace(world, revisions=revisions, prunes_fence=degraded)
+    if not line.in_line(canary.get("status") or {}):
+        return world
+    turn = line.position(canary, by_plural.get(CANARIES, ()), 0.0)
+    # Whether a slot is free is not known, as the limit is not: who waits in vain is told so by the controller alone.
+    return replace(world, turn=turn, policy=replace(world.policy, most_analyses=1))
 
 
 def target_key(canary: JSON) -> needs.Key:

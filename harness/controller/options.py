@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
-from harness.controller.core.policy import SELECTOR_LABELS, Policy
+from harness.controller.core.moments import duration
+from harness.controller.core.policy import NO_VERDICT_TIMEOUT, SELECTOR_LABELS, Policy
 from harness.controller.shell.lease import LEASE_NAME
 from harness.controller.shell.log import LEVELS
 from harness.kube import in_cluster
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 EVENT_WEBHOOK: Final = "EVENT_WEBHOOK_URL"
 MOST_WORKERS: Final = 1000
+MOST_ANALYSES: Final = 100_000
 LAST_PORT: Final = 65535
+LEAST_RATE: Final = 0.001
+MOST_RATE: Final = 10_000.0
+MOST_BURST: Final = 10_000
 
 
 class OptionsError(Exception):
@@ -40,6 +45,12 @@ class Options:
     """Canaries that may write at the same time."""
     metrics_server: str = "http://prometheus:9090"
     """Prometheus for the built-in metrics."""
+    metrics_rate: float | None = None
+    """Queries a second that each metrics provider gets at most; None: as many as there are."""
+    metrics_burst: int = 1
+    """Of them, how many may go at once after a rest."""
+    no_verdict_timeout: float = NO_VERDICT_TIMEOUT
+    """Seconds for which a metrics provider may answer 429 or not in time without an interruption before that counts as failed checks."""
     event_webhook: str = field(default="", repr=False)
     """Where every event is posted as well. Such addresses often hold a token, so it is never shown."""
     cluster_name: str = ""
@@ -52,6 +63,10 @@ class Options:
     """Whether ConfigMaps and Secrets are tracked and copied."""
     cross_namespace_refs: bool = True
     """Whether a Canary may name MetricTemplates and AlertProviders of other namespaces."""
+    max_concurrent_analyses: int | None = None
+    """How many Canaries may be under analysis at a time; None: any number."""
+    max_concurrent_analyses_per_namespace: int | None = None
+    """The same for each namespace; as this controller drives one, the smaller of the two holds."""
 
     kubeconfig: Path | None = None
     """None: the service account of the pod."""
@@ -68,7 +83,14 @@ class Options:
     @property
     def policy(self) -> Policy:
         """What of it the decisions depend on."""
-        return Policy(self.selector_labels, self.include_label_prefix, self.cross_namespace_refs)
+        return Policy(
+            self.selector_labels,
+            self.include_label_prefix,
+            self.cross_namespace_refs,
+            self.no_verdict_timeout,
+            self.max_concurrent_analyses,
+            self.max_concurrent_analyses_per_namespace,
+        )
 
 
 def parse(
@@ -97,6 +119,11 @@ def parse(
         msg = "--namespace NAME is needed: the one namespace whose Canaries are driven"
         raise OptionsError(msg)
     return Options(**given)
+
+
+def flags() -> dict[str, bool]:
+    """Return the long names of all flags, without the dashes before them, and whether they are switches, which take no value."""
+    return {names[-1].removeprefix("--"): "action" in settings for names, settings in _FLAGS}
 
 
 def _from_environment(environment: Mapping[str, str]) -> str:
@@ -129,6 +156,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         text = str(settings["help"])
         if isinstance(shown, tuple):
             shown = ",".join(shown)
+        if isinstance(shown, float):
+            shown = f"{shown:g}s"
         # 0 is a number to show; False and nothing are not.
         if shown not in (None, "", True, False):
             text = f"{text} Default: {shown}."
@@ -144,6 +173,24 @@ def _number(first: int, last: int) -> Callable[[str], int]:
         return int(text)
 
     return number
+
+
+def _decimal(least: float, most: float) -> Callable[[str], float]:
+    def decimal(text: str) -> float:
+        if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or not least <= float(text) <= most:
+            msg = f"{text!r} is not a number from {least:g} to {most:g}, such as 5 or 0.5"
+            raise argparse.ArgumentTypeError(msg)
+        return float(text)
+
+    return decimal
+
+
+def _duration(text: str) -> float:
+    found = 0.0 if text == "0" else duration(text)
+    if found is None:
+        msg = f"{text!r} is not a duration such as 30s, 5m or 1h30m, or 0"
+        raise argparse.ArgumentTypeError(msg)
+    return found
 
 
 def _matching(pattern: str, longest: int, what: str) -> Callable[[str], str]:
@@ -262,6 +309,30 @@ _FLAGS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
         {"type": _url, "metavar": "URL", "help": "Prometheus for the built-in metrics."},
     ),
     (
+        ("--metrics-rate",),
+        {
+            "type": _decimal(LEAST_RATE, MOST_RATE),
+            "metavar": "N",
+            "help": "Queries a second that each metrics provider (scheme, host and port) gets at most; the others wait for their turn. Unlimited unless given.",
+        },
+    ),
+    (
+        ("--metrics-burst",),
+        {
+            "type": _number(1, MOST_BURST),
+            "metavar": "N",
+            "help": "With --metrics-rate: queries that may go at once after a rest.",
+        },
+    ),
+    (
+        ("--no-verdict-timeout",),
+        {
+            "type": _duration,
+            "metavar": "TIME",
+            "help": "How long a metrics provider may answer 429 or not in time, without an interruption, before that counts as failed checks; 0: from the first on.",
+        },
+    ),
+    (
         ("--event-webhook",),
         {
             "type": _url,
@@ -299,6 +370,22 @@ _FLAGS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
             "action": "store_false",
             "dest": "cross_namespace_refs",
             "help": "Refuse MetricTemplates and AlertProviders of other namespaces.",
+        },
+    ),
+    (
+        ("--max-concurrent-analyses",),
+        {
+            "type": _number(1, MOST_ANALYSES),
+            "metavar": "N",
+            "help": "Canaries that may be under analysis at a time; the others wait in a line. Any number unless given.",
+        },
+    ),
+    (
+        ("--max-concurrent-analyses-per-namespace",),
+        {
+            "type": _number(1, MOST_ANALYSES),
+            "metavar": "N",
+            "help": "The same for each namespace; as one namespace is driven, the smaller of the two holds.",
         },
     ),
     (

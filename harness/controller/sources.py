@@ -9,8 +9,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from harness.controller.core import conditions as cond
+from harness.controller.core import line
 from harness.controller.core.names import KIND
-from harness.controller.core.needs import CONFIGS, REVISIONS, SERVICE_LABEL
+from harness.controller.core.needs import CONFIGS, REVISIONS, SERVICE_LABEL, subject
+from harness.controller.core.targets.parked import SETS
 from harness.controller.explain import asks_revisions
 from harness.controller.look import plural_of, target_key, untold, wanted_keys, world_of
 from harness.controller.shell.kinds import RESOURCES
@@ -52,7 +54,7 @@ async def from_cluster(client: KubeClient, namespace: str, name: str) -> tuple[J
     target = next(iter(around.objects), None)
     await around.read(wanted_keys(canary, target))
     refused = cond.find(canary.get("status") or {}, cond.ACCEPTED) or {}
-    if refused.get("reason") == "Conflict":
+    if refused.get("reason") == "Conflict" or line.in_line(canary.get("status") or {}):
         around.objects += (await client.list(CANARY, namespace))[0]
     world = around.world(canary, revisions_read=False)
     if missing := untold(canary, world):
@@ -99,6 +101,10 @@ class _Around:
     async def _one(self, plural: str, name: str) -> list[JSON]:
         resource = RESOURCES[plural]
         try:
+            if plural == SETS:
+                # By whom they belong to, and no label tells that.
+                found, _ = await self._client.list(resource, self._namespace)
+                return [one for one in found if subject(plural, one) == name]
             if plural == REVISIONS:
                 of = f"{SERVICE_LABEL}={name}"
                 return (await self._client.list(resource, self._namespace, label_selector=of))[0]

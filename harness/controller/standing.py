@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.controller.core import conditions as cond
-from harness.controller.core import configs
+from harness.controller.core import configs, line
 from harness.controller.core.phases import RUN
 from harness.controller.core.strategies.traffic import weight_of
 
@@ -32,10 +32,24 @@ def held(scene: Scene) -> JSON:
     entry = cond.find(scene.status, cond.HELD)
     if entry is not None:
         return {"gate": entry.get("reason") or "", "message": entry.get("message") or ""}
-    if scene.phase == "Waiting":
+    if scene.phase == "Waiting" and not line.in_line(scene.status):
         told = cond.find(scene.status, cond.PROMOTED) or {}
         return {"gate": "ConfirmRollout", "message": told.get("message") or ""}
     return {}
+
+
+def queue(scene: Scene) -> JSON:
+    """Return the place in the line of those that want to analyse: position, waiting, since, priority; empty for one that is not in it."""
+    turn = scene.world.turn
+    if turn is None or turn.granted or not line.in_line(scene.status):
+        return {}
+    entry = cond.find(scene.status, cond.QUEUED) or {}
+    return {
+        "position": turn.position,
+        "waiting": turn.waiting,
+        "since": str(entry.get("lastTransitionTime") or ""),
+        "priority": line.priority(scene.canary),
+    }
 
 
 def said(scene: Scene) -> tuple[JSON, ...]:
@@ -79,12 +93,7 @@ def _lines(scene: Scene) -> Iterator[str]:
     if scene.phase in RUN:
         yield _progress(scene)
         yield f"failed checks: {scene.failed_checks} of {settings.threshold}"
-        if scene.ready_since is None:
-            yield f"the target is not ready yet; deadline in {max(scene.deadline_in, 0):.0f} s"
-        elif scene.due_in > 0:
-            yield f"next step due in {scene.due_in:.0f} s"
-        else:
-            yield "next step due now"
+        yield _step(scene)
     elif scene.phase in _WAITS:
         yield f"deadline in {max(scene.deadline_in, 0):.0f} s"
     elif scene.phase == "Waiting" and scene.due_in > 0:
@@ -93,10 +102,40 @@ def _lines(scene: Scene) -> Iterator[str]:
         yield f"weight {scene.weight} on the canary"
     if scene.mirroring:
         yield "the canary gets a copy of the traffic"
-    if gate := held(scene):
-        yield f"held by {gate['gate']}: {gate['message']}"
+    yield from _unmeasured(scene)
+    yield from _held_up(scene)
     if copies := _copies(scene):
         yield copies
+
+
+def _unmeasured(scene: Scene) -> Iterator[str]:
+    """Say that a check has no verdict, and since when."""
+    told = cond.find(scene.status, cond.UNMEASURED)
+    since = cond.since(scene.status, cond.UNMEASURED)
+    if told is not None and since is not None:
+        yield f"a check has had no verdict for {scene.now - since:.0f} s ({told.get('reason')}): {told.get('message')}"
+
+
+def _step(scene: Scene) -> str:
+    """Say what a run waits for next."""
+    if line.in_line(scene.status):
+        return "nothing is asked and no deadline runs before its turn"
+    if scene.ready_since is None:
+        return f"the target is not ready yet; deadline in {max(scene.deadline_in, 0):.0f} s"
+    return f"next step due in {scene.due_in:.0f} s" if scene.due_in > 0 else "next step due now"
+
+
+def _held_up(scene: Scene) -> Iterator[str]:
+    if place := queue(scene):
+        yield _place(place)
+    if gate := held(scene):
+        yield f"held by {gate['gate']}: {gate['message']}"
+
+
+def _place(place: JSON) -> str:
+    more = f", priority {place['priority']}" if place["priority"] else ""
+    many = place["waiting"]
+    return f"waits for its turn: number {place['position']} of {many}, in line since {place['since']}{more}"
 
 
 def _progress(scene: Scene) -> str:
@@ -112,7 +151,7 @@ def _progress(scene: Scene) -> str:
 
 def _copies(scene: Scene) -> str:
     """Say how many configs the primary still has in an older state."""
-    if scene.world.target is None or not scene.configs.tracked:
+    if scene.world.target is None or not scene.configs.tracked or not scene.workload.copies:
         return ""
     held = configs.of_copies(scene.configs, scene.world.objects)
     old = [key for key, value in scene.configs.tracked.items() if held.get(key) != value]

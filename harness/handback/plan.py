@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SETTLED: Final = frozenset({"Initialized", "Succeeded"})
 FAILED: Final = "Failed"
+FROZEN: Final = "Frozen"
 BOOTSTRAP: Final = frozenset({"", "Initializing"})
 RUNNING: Final = frozenset({"Waiting", "Progressing", "WaitingPromotion"})
 ENDING: Final = frozenset({"Promoting", "Finalising"})
@@ -127,11 +128,31 @@ def plan(case: Case) -> Return:
 _Judged = tuple[Fate, str, "JSON"]
 
 
-def _judge(case: Case) -> _Judged:
+def _refused(case: Case) -> _Judged | None:
+    """Return what is said of a Canary whose status means nothing to a Flagger; None for one that it can take over."""
     if case.canary["metadata"].get("deletionTimestamp") or case.phase == "Terminating":
         return Fate.LEFT, "It is being deleted.", {}
+    if case.phase == FROZEN:
+        why = (
+            "It is frozen, and Flagger knows no such phase: nothing there keeps the failed revision and its routes as they are."
+            " End the freeze first, with a fixed revision, a rollback or a promotion, then hand back."
+        )
+        return Fate.TROUBLE, why, {}
+    if case.status.get("parked") is not None:
+        why = (
+            "Its primary is a ReplicaSet that it keeps itself (spec.analysis.restore: adopt), and Flagger knows no such"
+            " layout: there is no primary Deployment for it. Set the Canary up without it first, then hand back."
+        )
+        return Fate.TROUBLE, why, {}
     if case.phase not in SETTLED | BOOTSTRAP | RUNNING | ENDING | {FAILED}:
         return Fate.LEFT, f"Phase {case.phase!r} is none that is known.", {}
+    return None
+
+
+def _judge(case: Case) -> _Judged:
+    refused = _refused(case)
+    if refused is not None:
+        return refused
     told = case.told
     if told is None:
         return Fate.TROUBLE, "Its target does not exist; Flagger waits for it.", {}

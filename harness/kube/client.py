@@ -187,20 +187,22 @@ class KubeClient:
         namespace: str | None = None,
         *,
         uid: str | None = None,
+        version: str | None = None,
         propagation: Literal["Background", "Foreground", "Orphan"] = "Background",
     ) -> JSON:
         """Delete an object; return it, or a Status, as the server answers.
 
-        With `uid` only that very object: Conflict when another one has taken its name. Raises
-        NotFound when there is none.
+        With `uid` only that very object: Conflict when another one has taken its name. With `version`
+        only in that state: Conflict when it was changed since. Raises NotFound when there is none.
         """
         body: JSON = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": propagation,
         }
-        if uid:
-            body["preconditions"] = {"uid": uid}
+        wanted = {"uid": uid, "resourceVersion": version}
+        if only := {key: value for key, value in wanted.items() if value}:
+            body["preconditions"] = only
         return await self.raw("DELETE", res.path(namespace, name), None, body)
 
     async def raw(

@@ -194,10 +194,12 @@ class Server(Storage):
 
     def _delete(self, place: Place, options: JSON) -> JSON:
         obj = self._present(place)
-        uid = (options.get("preconditions") or {}).get("uid")
-        if uid and uid != obj["metadata"]["uid"]:
-            message = f"precondition failed: UID in precondition: {uid}, UID in object meta: other"
-            raise Refusal(409, "Conflict", message)
+        for key, wanted in (options.get("preconditions") or {}).items():
+            if wanted and wanted != obj["metadata"][key]:
+                message = (
+                    f"precondition failed: {key} in precondition: {wanted}, in object meta: other"
+                )
+                raise Refusal(409, "Conflict", message)
         if obj["metadata"].get("finalizers"):
             obj["metadata"].setdefault("deletionTimestamp", CREATED)
             return self._store(place.resource, place.key, obj)

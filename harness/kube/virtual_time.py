@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple, Unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
+    from contextvars import Context
 
 _T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
+TICK: Final = 1e-9
+"""Seconds by which time moves at least."""
 
 
 class _Selector(selectors.DefaultSelector):
@@ -43,6 +47,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the virtual time in seconds."""
         return self._virtual.now
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[_Ts]], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Schedule a call, at the earliest a tick from now: a real clock moves on, and who sets a timer anew until it is late enough gets there."""
+        return super().call_at(max(when, self.time() + TICK), callback, *args, context=context)
 
 
 def run_virtual(main: Coroutine[Any, Any, _T]) -> _T:

@@ -28,7 +28,10 @@ FEATURES: Final[dict[str, Feature]] = {
     "confirm-promotion": Feature("subject", "Waits for a webhook before it promotes."),
     "daemonset": Feature("subject", "Takes DaemonSets as targets."),
     "deployment": Feature("subject", "Takes Deployments as targets."),
-    "freeze": Feature("subject", "Keeps a failed revision in place for a person to look at."),
+    "freeze": Feature(
+        "subject",
+        "Keeps a failed revision in place, its pods and its routes, for a person to look at.",
+    ),
     "knative": Feature("subject", "Takes Knative Services as targets."),
     "manual-rollback-aborts": Feature(
         "subject", "Ends a running analysis when the target goes back to the promoted revision."
@@ -37,14 +40,28 @@ FEATURES: Final[dict[str, Feature]] = {
         "subject", "Keeps matchLabelKeys of affinity and spread terms on the primary."
     ),
     "metrics": Feature("subject", "Decides by queries to a metrics server."),
+    "metrics-rate": Feature(
+        "subject",
+        "Bounds how often a metrics server is queried, and takes its refusal for no verdict.",
+    ),
     "mirroring": Feature("subject", "Sends a copy of the traffic to the new revision."),
     "progress-deadline": Feature("subject", "Fails a rollout that makes no progress in time."),
     "provider-kubernetes": Feature("subject", "Works with plain Services only."),
     "restart-on-new-revision": Feature(
         "subject", "Starts over when the template changes during an analysis."
     ),
+    "restore-adopt": Feature(
+        "subject",
+        "Keeps the promoted ReplicaSet and, after a failure, makes a target that adopts it with its running pods.",
+    ),
+    "restore-revert": Feature(
+        "subject", "Writes the promoted template back into the target after a failure."
+    ),
     "session-affinity": Feature("subject", "Keeps users on the revision that they have seen."),
     "skip-analysis": Feature("subject", "Promotes at once when told to."),
+    "start-limit": Feature(
+        "subject", "Lets only so many analyses run at the same time; the others wait in line."
+    ),
     "sub-10s-interval": Feature("subject", "Honours analysis intervals shorter than ten seconds."),
     "suspend": Feature("subject", "Does nothing while suspended."),
     "traffic-weights": Feature("subject", "Moves the traffic in steps of weight."),
@@ -76,3 +93,12 @@ FEATURES: Final[dict[str, Feature]] = {
     "several-nodes": Feature("cluster", "Has more than one schedulable node."),
 }
 """Feature -> who must have it and what it means."""
+
+OF_FLAGS: Final[dict[str, str]] = {
+    "maxConcurrentAnalyses": "start-limit",
+    "maxConcurrentAnalysesPerNamespace": "start-limit",
+    "metricsRate": "metrics-rate",
+    "metricsBurst": "metrics-rate",
+    "noVerdictTimeout": "metrics-rate",
+}
+"""Name in a scenario's `controller` -> the feature that the flag is for. A scenario that sets the flag has to require it."""

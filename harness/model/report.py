@@ -154,6 +154,8 @@ class RolloutRow:
     """When the subject that was replaced had ended."""
     target_after: Revision
     """At the change, or when observation ended."""
+    queued: tuple[tuple[float, float | None], ...] = field(default=(), metadata=SPARSE)
+    """From when to when it waited for its turn; None: it still did when observation ended."""
 
     @property
     def final(self) -> str:
@@ -183,6 +185,25 @@ class GateRow:
     first: float | None
     last: float | None
     """When it was called; None: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueriesRow:
+    """What the drill's metrics server was asked."""
+
+    total: int
+    """Queries that came in."""
+    answered: Mapping[str, int]
+    """Status (or `given up`: the caller did not wait) -> how often."""
+    peak: int
+    """The most that came in within one second."""
+    peak_at: float | None
+    """The end of that second; None: there were none."""
+    counted: int | None
+    """How many the server itself says that it answered; None where it does not say."""
+    counted_peak: float
+    """The most per second by that count, which was looked at about once a second."""
+    counted_peak_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +380,10 @@ class DrillReport:
     """When the last upgrade began."""
     calls: tuple[GateRow, ...] = field(default=(), metadata=SPARSE)
     """Where the scenario has a receiver: a row for each of its gates."""
+    queries: QueriesRow | None = field(default=None, metadata=SPARSE)
+    """Where the scenario has metrics: what the metrics server was asked."""
+    flags: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Flags that the bundled controller was started with for this scenario, each with its value."""
     stand_ins: tuple[StandInRow, ...] = field(default=(), metadata=SPARSE)
     """What stood in for what."""
 

@@ -30,6 +30,7 @@ from harness.model.actions import (
     WaitStep,
     read_action,
 )
+from harness.model.flags import FlagValue, read_flags
 from harness.model.outcome import Outcome
 from harness.model.standins import (
     PLACEHOLDERS,
@@ -169,6 +170,8 @@ class Resolved:
     """What webhooks and alerts are answered; None: there is nobody to call."""
     metrics: Mapping[str, str] | None = None
     """Series -> its value at the start (`harness.model.standins.parse_value`); None: there is no metrics server."""
+    controller: Mapping[str, FlagValue] | None = None
+    """Flags of the bundled controller by their names in humps, with values; None: it is started as it is by default."""
 
     @property
     def change_step(self) -> str | None:
@@ -200,7 +203,7 @@ class Resolved:
         body["steps"] = [_step_json(step) for step in self.steps]
         body["checks"] = [_check_json(check) for check in self.checks]
         body["doneWhen"] = body.pop("done_when")
-        for name in ("receiver", "metrics"):
+        for name in ("receiver", "metrics", "controller"):
             # Most scenarios have none, and their recordings are as they were before there was such a thing.
             if body[name] is None:
                 del body[name]
@@ -236,6 +239,7 @@ class Resolved:
             slow=body.get("slow") is True,
             receiver=read_receiver(body.get("receiver")),
             metrics=read_metrics(body.get("metrics")),
+            controller=read_flags(body.get("controller")),
         )
 
 

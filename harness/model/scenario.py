@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import ConfigDict, Field
 
 from harness.model.duration import Duration, format_duration, parse_duration
+from harness.model.flags import Flag  # noqa: TC001 - pydantic reads annotations at run time
 from harness.model.names import KUBERNETES, SUBJECT
 from harness.model.resolved import (
     ACTIONS,
@@ -145,6 +146,14 @@ class Spec(Model):
         description="The controller under test that the drill starts with; unless given, the user chooses with `--subject`, which "
         "a scenario that names it refuses. Subjects that steps upgrade to must have the required features too.",
         examples=["flagger@1.44.0"],
+    )
+    controller: dict[str, Flag] | None = Field(
+        default=None,
+        min_length=1,
+        description="Flags that the bundled controller is started with, by name without dashes and in humps, as `drill controller run "
+        "--help` has them: `maxConcurrentAnalyses` is --max-concurrent-analyses. true and false stand for flags that take no value; "
+        "one that is null is not given. Other subjects are started without them, so a flag that is for a feature needs it in `requires`.",
+        examples=[{"maxConcurrentAnalyses": 5}],
     )
     kubernetes: str | None = Field(
         default=None,

@@ -44,9 +44,12 @@ Phase = Literal[
     "Finalising",
     "Succeeded",
     "Failed",
+    "Frozen",
     "Terminating",
     "Terminated",
 ]
+ANALYSED: Final[frozenset[str]] = frozenset({"Progressing", "WaitingPromotion"})
+"""Phases in which an analysis is under way, and in which a limit on analyses counts it."""
 ExpectedPhase = Literal[Phase, "any"]
 
 

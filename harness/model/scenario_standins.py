@@ -9,13 +9,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from harness.model.duration import Duration  # noqa: TC001 - pydantic reads annotations at run time
 from harness.model.standins import (
     ABSENT,
-    DOWN,
     LEAST_STATUS,
     MOST_STATUS,
     NAN,
     OPEN,
     RATE,
     SERIES,
+    SERVER_WORDS,
     WORDS,
     parse_answer,
     parse_change,
@@ -45,7 +45,7 @@ Value = Annotated[
 Change = Annotated[
     str,
     BeforeValidator(parse_change),
-    _one_of(_NUMBER, {"type": "string", "enum": [NAN, ABSENT, DOWN]}, _GROWS),
+    _one_of(_NUMBER, {"type": "string", "enum": [NAN, ABSENT, *SERVER_WORDS]}, _GROWS),
 ]
 """What a step makes of a metric; validated it is a text."""
 GateName = Annotated[str, Field(pattern=GATE_NAME, max_length=40)]

@@ -13,6 +13,7 @@ from harness.model.scenario_standins import (
     GateSpec,  # noqa: TC001 - the same
     Series,  # noqa: TC001 - the same
 )
+from harness.model.standins import RETRY_AFTER
 
 VERBS: Final = (
     "apply",
@@ -271,7 +272,8 @@ class StepSpec(Model):
         default=None,
         min_length=1,
         description="Verb: change metrics, and wait until the metrics server tells the new values: a number, `NaN`, `absent`, or a "
-        "counter that grows (`5/s`). `down`: the server refuses every connection, until a step gives values without it.",
+        "counter that grows (`5/s`). `down`: the server refuses every connection; `throttled`: it answers every query with 429 and "
+        f"`Retry-After: {RETRY_AFTER}`; either until a step gives values without it.",
         examples=[{"success_rate": 80}],
     )
     apply_as: ApplyAsSpec | None = Field(

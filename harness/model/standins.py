@@ -25,6 +25,12 @@ ANSWER_FORMS: Final = (*WORDS, "a status such as 503")
 NAN: Final = "NaN"
 ABSENT: Final = "absent"
 DOWN: Final = "down"
+THROTTLED: Final = "throttled"
+SERVER_WORDS: Final = (DOWN, THROTTLED)
+"""What a step may say in the place of a value: it is about the server that tells the metrics, not about one of them."""
+TOO_MANY: Final = 429
+RETRY_AFTER: Final = 5
+"""Seconds that a server which is `throttled` asks everybody to wait."""
 VALUE_FORMS: Final = ("a number", "'NaN'", "absent", "'5/s' (a counter that grows)")
 RATE: Final = re.compile(r"(\d+(?:\.\d+)?)/s")
 """A counter: how much it grows in a second."""
@@ -68,8 +74,11 @@ def parse_value(value: object) -> str:
 
 
 def parse_change(value: object) -> str:
-    """Return what a step makes of a metric: as `parse_value`, or `down`. Raises GivenError."""
-    return DOWN if value == DOWN else _value(value, (*VALUE_FORMS, DOWN))
+    """Return what a step makes of a metric: as `parse_value`, or one of `SERVER_WORDS`. Raises GivenError."""
+    for word in SERVER_WORDS:
+        if value == word:
+            return word
+    return _value(value, (*VALUE_FORMS, *SERVER_WORDS))
 
 
 def _value(value: object, allowed: tuple[str, ...]) -> str:

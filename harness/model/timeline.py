@@ -12,7 +12,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar
 
-from harness.model.timeline_outside import OUTSIDE, Call, GateChanged, StandIn
+from harness.model.timeline_outside import (
+    OUTSIDE,
+    Call,
+    GateChanged,
+    Queries,
+    QueriesCounted,
+    StandIn,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -283,6 +290,8 @@ Observation = (
     | Call
     | GateChanged
     | StandIn
+    | Queries
+    | QueriesCounted
 )
 
 _TYPES: Final[dict[str, type[Observation]]] = {
@@ -394,7 +403,7 @@ def _parse_row(number: int, row: object) -> Observation:
     if cls is None:
         msg = f"line {number}: unknown observation {name!r}; allowed: {', '.join(sorted(_TYPES))}"
         raise TimelineError(msg)
-    for key in ("features", "items", "refused"):
+    for key in ("features", "items", "refused", "came", "statuses"):
         if key in row:
             row[key] = tuple(row[key])
     try:

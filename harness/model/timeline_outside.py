@@ -65,5 +65,33 @@ class StandIn:
     """Whether it is the very program that people run, or answers every question as that would."""
 
 
-Outside = Call | GateChanged | StandIn
-OUTSIDE: tuple[type[Outside], ...] = (Call, GateChanged, StandIn)
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Queries that the drill's metrics server got since the last such observation, in the order in which they came in."""
+
+    TYPE: ClassVar[str] = "queries"
+
+    t: float
+    came: tuple[float, ...]
+    """When each came in, as `t`."""
+    statuses: tuple[int, ...]
+    """What each got, in the same order: 429 when it was refused at the door, 0 when the caller gave up before."""
+    passed: int
+    """How many of them were passed on to the server itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueriesCounted:
+    """How many queries the metrics server itself says that it has answered; told when that has changed."""
+
+    TYPE: ClassVar[str] = "queries-counted"
+
+    t: float
+    total: int
+    """Since it was started; those with which the harness looks whether a value is told are not among them."""
+    seconds: float
+    """Since it was looked at before, when it was not this many yet; 0 for the first look."""
+
+
+Outside = Call | GateChanged | StandIn | Queries | QueriesCounted
+OUTSIDE: tuple[type[Outside], ...] = (Call, GateChanged, StandIn, Queries, QueriesCounted)

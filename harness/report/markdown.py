@@ -12,7 +12,7 @@ from harness.data import data_path
 from harness.model.clock import moment, span
 from harness.model.outcome import Outcome
 from harness.report.limits import GITHUB, Limits, fit
-from harness.report.markdown_outside import calls, stand_ins
+from harness.report.markdown_outside import calls, queries, stand_ins
 from harness.report.markdown_rollouts import rollouts
 from harness.report.markdown_rows import rows
 from harness.report.text import block, code, code_cell, esc, plural, short, table
@@ -79,6 +79,7 @@ def _render(report: DrillReport, limits: Limits, level: int) -> str:
             rows=rows(report, limits),
             rollouts=rollouts(report, limits),
             calls=calls(report, limits),
+            queries=queries(report),
             recorded=[_recorded(entry, limits) for entry in report.recorded[: limits.items]],
             left=_left(report),
             left_items=_left_items(report, limits),
@@ -217,6 +218,7 @@ def _versions(report: DrillReport) -> str:
     lines = [
         ("rollout-drill", env.harness),
         ("subject", f"{env.subject_text}, {env.rollout_kind}"),
+        *((("flags", ", ".join(report.flags)),) if report.flags else ()),
         ("Kubernetes", env.kubernetes_text),
         ("cluster", f"{env.cluster_kind} {env.cluster_name}"),
         ("nodes", f"{nodes}{seed}"),

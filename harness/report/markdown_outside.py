@@ -35,6 +35,26 @@ def _cells(row: GateRow, limits: Limits) -> tuple[str, ...]:
     )
 
 
+def queries(report: DrillReport) -> str:
+    """Return what the metrics server was asked, in sentences; empty where the scenario has no metrics."""
+    row = report.queries
+    if row is None:
+        return ""
+    if not row.total:
+        return "Nobody asked it anything."
+    answered = ", ".join(f"{status}: {count}" for status, count in row.answered.items())
+    at = "" if row.peak_at is None else f" (up to {moment(row.peak_at)})"
+    told = [
+        f"{row.total} {'query' if row.total == 1 else 'queries'} came in; what they got: {answered}.",
+        f"At most {row.peak} came in within one second{at}.",
+    ]
+    if row.counted is not None:
+        told.append(
+            f"By its own count the server answered {row.counted}, at most {row.counted_peak:.1f} in a second."
+        )
+    return esc(" ".join(told))
+
+
 def stand_ins(report: DrillReport) -> list[tuple[str, str]]:
     """Return rows of the table of versions: `stand-in`, and who stood in for what."""
     return [

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from harness.model.clock import moment
+from harness.model.scenario_checks import ANALYSED
 from harness.report.text import esc, plural, table
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 _UNFOLDED: Final = 20
 """Most rows that are not folded."""
-_PHASES: Final = 7
+_PHASES: Final = 8
 """Most phases of a rollout that are written out."""
 _MOST_GROUPS: Final = 60
 
@@ -65,33 +67,54 @@ def _lead(report: DrillReport) -> str:
     begin = "Counts begin when the subject was last started"
     if report.upgrade_at is not None:
         begin = f"Counts begin with the upgrade at {moment(report.upgrade_at)}"
+    until = "end"
     if report.change_at is not None and any(row.after is not None for row in rows):
-        begin += (
-            f" and end with the change at {moment(report.change_at)}; what came after it stands behind `then`. "
-            "The target's ReplicaSet and revision are those before the upgrade and at the change"
-        )
-    else:
-        begin += (
-            ". The target's ReplicaSet and revision are those before the upgrade and at the end"
-        )
-    return f"{begin}: they come from the Deployment controller, whatever the subject makes of them."
+        begin += f" and end with the change at {moment(report.change_at)}; what came after it stands behind `then`"
+        until = "change"
+    if not _compared(rows):
+        return f"{begin}."
+    return (
+        f"{begin}. The target's ReplicaSet and revision are those before the upgrade and at the {until}: "
+        "they come from the Deployment controller, whatever the subject makes of them."
+    )
+
+
+def _compared(rows: Sequence[RolloutRow]) -> bool:
+    """Whether any target was looked at before a subject was replaced or stopped, so that there is something to compare with."""
+    return any(row.target_before.hash for row in rows)
 
 
 def _sentence(rows: Sequence[RolloutRow]) -> str:
     count = len(rows)
-    started = sum(1 for row in rows if row.before.starts)
-    rolled = sum(1 for row in rows if row.before.primary_rolls)
-    same = sum(1 for row in rows if row.target_unchanged)
+    changed = any(row.after is not None for row in rows)
+    compared = _compared(rows)
+    when = " before the change" if changed and not compared else ""
     told = [
-        f"{started} of {count} started an analysis",
-        f"{rolled} rolled their primary",
+        f"{sum(1 for row in rows if row.before.starts)} of {count} started an analysis{when}",
+        f"{sum(1 for row in rows if row.before.primary_rolls)} rolled their primary",
         f"writes of the revision's record: {_range(rows, _tracking)} each",
         f"looks: {_range(rows, _looks)} each",
-        f"{same} targets unchanged",
     ]
-    if any(row.after is not None for row in rows):
+    if compared:
+        told.append(f"{sum(1 for row in rows if row.target_unchanged)} targets unchanged")
+    if changed:
         told.append(f"analyses after the change: {_range(rows, _after)} each")
+    if most := at_once(rows):
+        told.append(f"analyses at the same time: {most} at most")
     return f"**{'; '.join(told)}.** Ended: {_endings(rows)}."
+
+
+def at_once(rows: Sequence[RolloutRow]) -> int:
+    """Return how many rollouts were in an analysis at the same time, at most."""
+    moves: list[tuple[float, int]] = []
+    for row in rows:
+        before = False
+        for t, phase in row.phases:
+            running = phase in ANALYSED
+            moves += [(t, running - before)] if running != before else []
+            before = running
+    # Where one ends in the moment in which another begins, they were not there together.
+    return max(itertools.accumulate(step for _, step in sorted(moves)), default=0)
 
 
 def _groups(groups: dict[str, list[RolloutRow]]) -> str:
@@ -177,7 +200,8 @@ def _kind(row: RolloutRow) -> tuple[object, ...]:
 def _table(report: DrillReport, rows: Sequence[RolloutRow]) -> str:
     expected = any(row.expected is not None for row in report.rollouts)
     headers = ["rollout", "phases", "starts", *(["expected"] if expected else [])]
-    headers += ["primary rolls", "tracking writes", "looks", "target before → after"]
+    headers += ["primary rolls", "tracking writes", "looks"]
+    headers += ["target before → after"] if _compared(report.rollouts) else []
     return table(headers, [_cells(row, report, expected=expected) for row in rows])
 
 
@@ -193,7 +217,7 @@ def _cells(row: RolloutRow, report: DrillReport, *, expected: bool) -> list[str]
         _counts(row, lambda counted: counted.primary_rolls),
         _counts(row, lambda counted: counted.tracking_writes),
         str(row.looks),
-        _moved(row.target_before, row.target_after),
+        *([_moved(row.target_before, row.target_after)] if _compared(report.rollouts) else []),
     ]
 
 
@@ -205,8 +229,11 @@ def _phases(row: RolloutRow, since: float | None) -> str:
     """Return the phases from the upgrade on, the one at that moment first, each other one with its time."""
     begin = 0.0 if since is None else since
     earlier = [phase for t, phase in row.phases if t <= begin]
-    later = [(t, phase) for t, phase in row.phases if t > begin]
+    waits = [(since, "in line") for since, _ in row.queued]
+    later = sorted((t, phase) for t, phase in [*row.phases, *waits] if t > begin)
     told = [earlier[-1] or "none"] if earlier else []
+    if not earlier and later and not later[0][1]:
+        later[0] = later[0][0], "made"
     told += [f"{phase or 'gone'} {moment(t)}" for t, phase in later]
     if len(told) > _PHASES:
         cut = len(told) - _PHASES + 1

@@ -70,7 +70,11 @@ class _Picture:
         self._weight()
         for index, band in enumerate(phases):
             x, end = self.scale.x(band.since), self.scale.x(band.until)
-            kind = band.phase if band.phase in {"Succeeded", "Failed"} else f"band{index % 2}"
+            kind = (
+                band.phase
+                if band.phase in {"Succeeded", "Failed", "Frozen"}
+                else f"band{index % 2}"
+            )
             told = f"{band.phase} from {moment(band.since)} to {moment(band.until)}"
             corners = (x, top - _ROW), (max(end, x + 1), self.y)
             self.canvas.rect(kind, *corners, told)

@@ -25,6 +25,7 @@ _COLOURS: Final = {
     "band1": ("#e9eef3", "#1d2630"),
     "good": ("#d7f2de", "#12331d"),
     "bad": ("#fbdedc", "#43191b"),
+    "frozen": ("#d5eef6", "#0f3440"),
     "primary": ("#0a62c9", "#5aa9ff"),
     "target": ("#c2620a", "#f2a33c"),
     "other": ("#6e7781", "#9da7b3"),
@@ -42,6 +43,7 @@ text{{fill:{ink}}}
 .band1{{fill:{band1}}}
 .Succeeded{{fill:{good}}}
 .Failed{{fill:{bad}}}
+.Frozen{{fill:{frozen}}}
 .leader,.weight{{stroke:{faint}}}
 .primary{{stroke:{primary}}}
 .target{{stroke:{target}}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,22 +26,27 @@ _KINDS: Final = {
     "Promoting": "promote",
     "Finalising": "promote",
     "Failed": "bad",
+    "Frozen": "frozen",
 }
 LEGEND: Final = {
     "begin": "Initializing",
     "good": "Initialized, Succeeded",
+    "queued": "in line",
     "run": "Waiting, Progressing",
     "promote": "Promoting, Finalising",
     "bad": "Failed",
+    "frozen": "Frozen",
     "rest": "other phases",
 }
 """Colours, as classes of the style sheet, and the phases that have them."""
 _COLOURS: Final = {
     "begin": ("#9da7b3", "#6e7781"),
     "good": ("#2da44e", "#3fb950"),
+    "queued": ("#d9c04a", "#b39b2e"),
     "run": ("#c2620a", "#f2a33c"),
     "promote": ("#0a62c9", "#5aa9ff"),
     "bad": ("#d1242f", "#ff6b63"),
+    "frozen": ("#1687a7", "#56c7e6"),
     "rest": ("#7a3fc4", "#c297ff"),
 }
 
@@ -87,8 +93,11 @@ def stretches(row: RolloutRow, over: float) -> list[Stretch]:
     """Return the phases of a rollout as stretches of colour; `over` is when observation ended."""
     found: list[Stretch] = []
     ends = [*(t for t, _ in row.phases[1:]), over]
-    for (since, phase), until in zip(row.phases, ends, strict=False):
-        kind = _KINDS.get(phase, "rest")
+    phases = [
+        Stretch(since, until, _KINDS.get(phase, "rest"))
+        for (since, phase), until in zip(row.phases, ends, strict=False)
+    ]
+    for since, until, kind in _with_waits(row, phases):
         if kind == "none":
             continue
         if found and found[-1].kind == kind and found[-1].until == since:
@@ -98,9 +107,22 @@ def stretches(row: RolloutRow, over: float) -> list[Stretch]:
     return found
 
 
+def _with_waits(row: RolloutRow, phases: list[Stretch]) -> list[Stretch]:
+    """Return the phases with those parts of them put in their place in which it waited for its turn."""
+    cuts = sorted({moment for wait in row.queued for moment in wait if moment is not None})
+    found: list[Stretch] = []
+    for phase in phases:
+        inner = [t for t in cuts if phase.since < t < phase.until]
+        for since, until in itertools.pairwise([phase.since, *inner, phase.until]):
+            waits = any(a <= since and (b is None or until <= b) for a, b in row.queued)
+            found.append(Stretch(since, until, "queued" if waits else phase.kind))
+    return found
+
+
 def hint(row: RolloutRow) -> str:
     """Return what is said of a rollout when it is pointed at."""
-    told = ", ".join(f"{phase or 'no phase'} from {moment(t)}" for t, phase in row.phases[:12])
+    phases = sorted([*row.phases, *((since, "in line") for since, _ in row.queued)])
+    told = ", ".join(f"{phase or 'no phase'} from {moment(t)}" for t, phase in phases[:12])
     group = f" ({row.group})" if row.group else ""
     return f"{row.name}{group}: {told}"
 

@@ -162,6 +162,7 @@ async def _observe(parts: Parts, recorder: Recorder) -> None:
         await recorder.complete(COMPLETE_WITHIN + PER_OBSERVATION * len(live.observations))
         if parts.trail is not None:
             parts.trail.flush()
+        await parts.outside.complete()
         live.observe(Settled(live.now(), "end"))
 
 

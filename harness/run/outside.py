@@ -13,6 +13,7 @@ from harness.model.timeline_outside import Call, GateChanged, StandIn
 from harness.programs.errors import ProgramError
 from harness.programs.threads import in_thread
 from harness.run.objects import RefusedError
+from harness.run.queries import QueryLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +44,7 @@ class Outside:
         self._live: Live | None = None
         self._receiver: Receiver | None = None
         self._metrics: MetricsServer | None = None
+        self._queries = QueryLog()
         self._starting: asyncio.Task[None] | None = None
         self._strange: set[str] = set()
 
@@ -62,13 +64,16 @@ class Outside:
         if self._resolved.metrics is not None:
             from harness.standins.metrics_server import MetricsServer
 
-            self._metrics = MetricsServer(self._resolved.metrics, self._folder, self._puzzled)
+            self._metrics = MetricsServer(
+                self._resolved.metrics, self._folder, self._puzzled, self._queries.asked
+            )
             await self._metrics.open()
             self.addresses[PROMETHEUS] = self._metrics.address
 
     def attach(self, live: Live, namespace: str) -> None:
         """Record from now on, and start what takes a moment, beside everything else."""
         self._live = live
+        self._queries.attach(live)
         if self._receiver is not None:
             live.observe(StandIn(live.now(), "webhooks and alerts", BY_US))
         if self._metrics is not None:
@@ -102,13 +107,19 @@ class Outside:
         except (ProgramError, OSError) as error:
             msg = f"the metrics server could not be started: {error}"
             raise RefusedError(msg) from error
+        self._queries.follow(metrics)
         if self._live is not None:
             by = f"{metrics.by}{why}"
             self._live.observe(StandIn(self._live.now(), "metrics", by, metrics.exact))
 
+    async def complete(self) -> None:
+        """Tell what was kept back to be told together; for the end of what is judged."""
+        await self._queries.complete()
+
     async def close(self) -> None:
         """End them all; closing twice does no harm."""
         self._live = None
+        await self._queries.close()
         if self._starting is not None:
             self._starting.cancel()
             # What it failed with was told by `ready`.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.controller.flags import written
+from harness.model.standins import addressed
 from harness.run import access
 from harness.run.crds import replace_crds
 from harness.run.objects import RefusedError
@@ -75,8 +77,16 @@ async def start(parts: Parts) -> None:
     if parts.trail is not None and subject.service_account is not None:
         parts.trail.begin(namespace, subject.service_account)
     server = parts.outside.metrics_address
-    access = Access(parts.kubeconfig, namespace, parts.log, metrics_server=server)
+    access = Access(
+        parts.kubeconfig, namespace, parts.log, metrics_server=server, flags=_flags(parts)
+    )
     await subject.start(access, parts.notify)
+
+
+def _flags(parts: Parts) -> dict[str, str | bool]:
+    """Return the flags that the scenario has for the bundled controller, with the real addresses of the stand-ins."""
+    given = addressed(parts.plan.resolved.controller or {}, parts.outside.addresses)
+    return dict(written(name, value) for name, value in given.items())
 
 
 async def upgrade(parts: Parts, name: str) -> str:

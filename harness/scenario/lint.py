@@ -170,7 +170,7 @@ class _Linter:
 
     def _world(self, drill: Resolved) -> dict[str, Any]:
         """Return an example of a world, with the labels that the scenario's own rollouts have."""
-        world = sample_world(dict(drill.values))
+        world = sample_world(dict(drill.values), [step.name for step in drill.steps])
         sample = world["rollouts"][0]
         found = rollouts(manifest.object for manifest in render(drill, self._folder))
         labels = [obj["metadata"].get("labels") or {} for obj in found]

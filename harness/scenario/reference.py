@@ -26,8 +26,11 @@ _BLOCK: Final = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 _OWNERS: Final = {
     "rollout": "rollout",
     "rollout_entry": "each of rollouts",
+    "analyses": "analyses",
     "subject": "subject",
     "workload_role": "primary and target",
+    "apex": "apex",
+    "moment": "each of at",
     "pod": "each of pods",
     "workload": "each of workloads",
     "service": "each of services",
@@ -38,6 +41,7 @@ _OWNERS: Final = {
     "config": "each of configs",
     "call": "each of calls",
     "gate": "each of gates",
+    "queries": "queries",
 }
 """Kind of object -> the variables that are one, or hold them."""
 

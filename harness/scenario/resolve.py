@@ -35,6 +35,7 @@ from harness.model.scenario_steps import CHANGING_VERBS, DEFAULT_WITHIN
 from harness.model.standins import GateAnswer, Receiver
 
 if TYPE_CHECKING:
+    from harness.model.flags import FlagValue
     from harness.model.scenario import ScenarioFile, Spec
     from harness.model.scenario_checks import CheckSpec
     from harness.model.scenario_standins import AnswerSpec
@@ -76,7 +77,13 @@ def resolve(
         slow=variant.slow if variant else False,
         receiver=_receiver(spec),
         metrics=None if spec.metrics is None else dict(spec.metrics),
+        controller=_controller(spec),
     )
+
+
+def _controller(spec: Spec) -> dict[str, FlagValue] | None:
+    given = {name: value for name, value in (spec.controller or {}).items() if value is not None}
+    return given or None
 
 
 def _receiver(spec: Spec) -> Receiver | None:

@@ -6,6 +6,7 @@ is wrong too. What has the wrong shape is skipped here; `structure` reports it.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks.expression import Expression, ExpressionError
@@ -21,7 +22,7 @@ from harness.model.scenario_checks import (
     VERDICT,
 )
 from harness.model.scenario_steps import VERBS
-from harness.scenario import validate_outside
+from harness.scenario import validate_controller, validate_outside
 from harness.scenario.locate import Path, Positions, dotted
 from harness.scenario.problem import Problem, suggest
 from harness.scenario.template import is_template
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 _NOT_DOING: Final = frozenset({"name", "change", "within", "when"})
 """Fields of a step that alone do nothing."""
 _PATCHES: Final = ("template", "merge", "status")
+_MOMENT: Final = re.compile(r"""(?<![\w.])at(?:\.(\w+)|\[\s*["']([^"']*)["']\s*\])""")
+"""Where an expression looks at the moment of a step."""
 _UPGRADES: Final = ("subject", "kubernetes")
 
 
@@ -107,6 +110,8 @@ class Rules:
         for finding in compiled.findings(self._values):
             down = text.count("\n", 0, finding.offset)
             self.report(path, finding.message, finding.allowed or None, down=down)
+        for found in _MOMENT.finditer(text) if "at" in compiled.uses else ():
+            self.refer(path, found[1] or found[2], tuple(self.step_names), "step")
 
 
 def check(
@@ -323,6 +328,7 @@ RULES: Final[tuple[Callable[[Rules], None], ...]] = (
     _failures_are_checks,
     _features_are_known,
     _nodes_are_one_number,
+    *validate_controller.RULES,
     *validate_outside.RULES,
 )
 """Every rule; each looks at the whole document and reports all that breaks it."""

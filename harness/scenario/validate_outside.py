@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from harness.scenario.validate import Rules
 
 _ONE_OBJECT: Final = re.compile(r"[A-Z][A-Za-z0-9]*/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
-_OF_RECEIVER: Final = ("calls", "gates")
-"""Words of expressions that only mean something where there is a receiver."""
+_OF: Final = {
+    **dict.fromkeys(("calls", "gates"), ("receiver", "that could be called")),
+    "queries": ("metrics", "that could be asked for"),
+}
+"""Words of expressions that only mean something where there is a receiver, or metrics -> the field, and what is done with it."""
 _DECLARED_AS: Final = {RECEIVER: "receiver", PROMETHEUS: "metrics"}
 """Name in templates -> the field that declares it."""
 
@@ -98,9 +101,8 @@ def _applied(rules: Rules) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield (*path, "applyAs"), given
 
 
-def _words_have_a_receiver(rules: Rules) -> None:
-    if rules.spec.get("receiver") is not None:
-        return
+def _words_have_something_to_tell_of(rules: Rules) -> None:
+    absent = {word: of for word, of in _OF.items() if rules.spec.get(of[0]) is None}
     texts = [((*path, "until"), row.get("until")) for path, row in rules.steps]
     texts += [
         ((*path, kind), row.get(kind))
@@ -108,9 +110,9 @@ def _words_have_a_receiver(rules: Rules) -> None:
         for kind in ("eventually", "always", "never")
     ]
     for path, text in texts:
-        for word in _OF_RECEIVER:
+        for word, (field, what) in absent.items():
             if isinstance(text, str) and _uses(text, word):
-                message = f"looks at {word}, but there is no spec.receiver that could be called"
+                message = f"looks at {word}, but there is no spec.{field} {what}"
                 rules.report(path, message)
 
 
@@ -132,6 +134,6 @@ RULES: Final[tuple[Callable[[Rules], None], ...]] = (
     _gates_are_told_apart,
     _steps_change_what_is_declared,
     _other_managers_apply_something,
-    _words_have_a_receiver,
+    _words_have_something_to_tell_of,
 )
 """Every rule; each looks at the whole document and reports all that breaks it."""

@@ -13,7 +13,7 @@ from harness.subjects.base import SubjectError
 from harness.subjects.process import SubjectProcess, fenced_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
 READY_WITHIN: Final = 20.0
@@ -21,6 +21,9 @@ READY_WITHIN: Final = 20.0
 SCRAPE: Final = "1s"
 """How often it looks: the shortest time in which a change of a metric can be seen."""
 _LISTENS: Final = re.compile(rb'Listening on"?.*address="?[0-9.]+:(\d+)')
+_COUNTED: Final = re.compile(
+    r'^prometheus_http_requests_total\{[^}]*handler="([^"]+)"[^}]*\} (\S+)$', re.MULTILINE
+)
 _LABELS: Final = ("namespace", "kubernetes_namespace", "destination_workload_namespace")
 """Labels that hold the drill's namespace, by which the built-in queries of controllers choose."""
 
@@ -55,6 +58,18 @@ class Prometheus:
             msg = f"Prometheus {silent}; its log ends with: {self._last or 'nothing'}"
             raise ProgramError(msg)
 
+    async def counted(self, paths: Collection[str]) -> int | None:
+        """Return how many requests for these paths it says that it has answered since it started; None while it says nothing."""
+        import aiohttp
+
+        url, limit = f"http://{HOST}:{self.port}/metrics", aiohttp.ClientTimeout(total=5)
+        try:
+            async with aiohttp.ClientSession(trust_env=False, timeout=limit) as http:
+                answer = await http.get(url)
+                return counted(await answer.text(), paths)
+        except (aiohttp.ClientError, TimeoutError, ValueError):
+            return None
+
     async def stop(self) -> None:
         """End it."""
         await self._process.stop()
@@ -65,6 +80,12 @@ class Prometheus:
         if found is not None:
             self.port = int(found[1])
             self._listens.set()
+
+
+def counted(text: str, paths: Collection[str]) -> int:
+    """Return how many requests for some paths a Prometheus' own metrics tell, whatever it answered."""
+    found = _COUNTED.findall(text)
+    return sum(int(float(number)) for path, number in found if path in paths)
 
 
 def configuration(exposition: int, namespace: str) -> dict[str, object]:

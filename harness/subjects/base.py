@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from harness.kube.client import KubeClient
@@ -35,6 +35,8 @@ class Access:
     """Where its log goes; redacted when it is copied into a report."""
     metrics_server: str = ""
     """Address of the metrics server that it should ask by default; empty: there is none."""
+    flags: Mapping[str, str | bool] = field(default_factory=dict)
+    """Flags of the bundled controller, without dashes (`max_concurrent_analyses`); other subjects leave them alone."""
 
 
 class Subject(Protocol):

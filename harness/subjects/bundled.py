@@ -31,16 +31,21 @@ CAPABILITIES: Final = (
     "confirm-promotion",
     "daemonset",
     "deployment",
+    "freeze",
     "knative",
     "manual-rollback-aborts",
     "match-label-keys",
     "metrics",
+    "metrics-rate",
     "mirroring",
     "progress-deadline",
     "provider-kubernetes",
     "restart-on-new-revision",
+    "restore-adopt",
+    "restore-revert",
     "session-affinity",
     "skip-analysis",
+    "start-limit",
     "sub-10s-interval",
     "suspend",
     "traffic-weights",
@@ -102,7 +107,12 @@ class Bundled:
         ready = asyncio.Event()
         lines = _Lines(ready, notify)
         process.follow(access.log, lines.read, notify)
-        given = {"kubeconfig": str(access.kubeconfig), "namespace": access.namespace}
+        # Later ones win: what is the harness' own to say is not the scenario's.
+        given = {
+            **access.flags,
+            "kubeconfig": str(access.kubeconfig),
+            "namespace": access.namespace,
+        }
         if access.metrics_server:
             given["metrics_server"] = access.metrics_server
         await process.tell(json.dumps(given))

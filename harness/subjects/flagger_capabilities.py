@@ -57,12 +57,22 @@ CAPABILITIES: Final = (
         api=(0, 29, 0),
     ),
     Capability("metrics", FIRST, "built-in ones from -metrics-server, others by MetricTemplate"),
+    Capability(
+        "metrics-rate",
+        None,
+        "every check queries at once, and an answer of 429 counts as a failed check",
+    ),
     Capability("mirroring", FIRST, _BY_PROVIDER),
     Capability("progress-deadline", FIRST, "spec.progressDeadlineSeconds"),
     Capability("provider-kubernetes", FIRST, "-mesh-provider kubernetes"),
     Capability("restart-on-new-revision", FIRST, "starts over at iteration 0"),
+    Capability(
+        "restore-adopt", None, "the primary is a Deployment of its own; the target is never deleted"
+    ),
+    Capability("restore-revert", None, "the target keeps the failed template, at zero replicas"),
     Capability("session-affinity", (1, 25, 0), "spec.analysis.sessionAffinity, by changelog"),
     Capability("skip-analysis", FIRST, "spec.skipAnalysis"),
+    Capability("start-limit", None, "every canary has a job of its own that starts when it likes"),
     Capability(
         "sub-10s-interval", None, "raises spec.analysis.interval to 10 s, and looks every 10 s"
     ),

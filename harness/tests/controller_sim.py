@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from harness.controller.core import Note, World, Write, decide
+from harness.controller.core import Note, World, Write, decide, needs
 from harness.controller.core.pruned import FENCE_FIELD
 from harness.controller.core.refresh import refreshed
 from harness.tests.controller_sim_make import (
@@ -128,6 +128,8 @@ class Sim(Routes):
         self.absent: dict[str, str] = {}
         """Kinds that cannot be watched, with the reason."""
         self.restarts = 0
+        self.problems: list[str] = []
+        """What a bed that judges each write has found."""
         self._requeue: float | None = None
         self._idle_at: tuple[int, ...] | None = None
         """How far everything had come when the last pass found nothing to do."""
@@ -198,7 +200,8 @@ class Sim(Routes):
             world = replace(world, revisions=json.loads(json.dumps(self.replica_sets)))
             decision = self.decide(world, canary, self.now)
         if decision.reads_pods:
-            world = replace(world, ready_pods=self.ready_pods("web"))
+            selector = self.target["spec"]["selector"]["matchLabels"]
+            world = replace(world, ready_pods=len(self.ready_with(selector | decision.pods)))
             decision = self.decide(world, canary, self.now)
         assert before == json.dumps([canary, dump(world)]), "decide() changed its input"
         self.rows.append(decision.row)
@@ -213,6 +216,8 @@ class Sim(Routes):
             self._note(note)
         if decision.status is not None:
             self._write_status(canary, decision.status)
+            if not decision.keeps_answers:
+                self.outside.forget()
             self._killed("status")
         self.outside.ask(decision.calls, self.now)
         self._requeue = (
@@ -227,6 +232,9 @@ class Sim(Routes):
         seen = self.seen()
         own = seen["canaries"]["web"]
         name, plural = own["spec"]["targetRef"]["name"], plural_of(own)
+        sets = seen.pop("replicasets", {})
+        if "replicasets" in needs.kinds(own):
+            seen["replicasets"] = sets
         workloads = seen.get(plural, {})
         return World(
             workloads.get(name),
@@ -258,7 +266,6 @@ class Sim(Routes):
             self.before_status(patch)
         self.actions.append(("status", "canaries", "web"))
         self.patch_status(canary, patch)
-        self.outside.forget()
         if patch.get(FENCE_FIELD):
             self.knows_pruning = self.prunes_fence
         seen = (self.phase, int(self.status.get("iterations") or 0))

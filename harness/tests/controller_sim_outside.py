@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from harness.controller.core.analysis import metrics
 from harness.controller.core.calls import Answer, Call
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ def scripted(answers: Mapping[str, Answer | None]) -> Callable[[Call], Answer | 
         return answers[call.name] if call.name in answers else obliging(call)
 
     return answer
+
+
+def _late(call: Call, said: str) -> Answer:
+    """What becomes of a call that hangs: of a metric, no verdict."""
+    return metrics.undecided(said, 0.0, "TimedOut") if call.kind == "metric" else no(said)
 
 
 @dataclass
@@ -80,7 +86,7 @@ class Outside:
         for key, asked in list(self._asked.items()):
             found = self.hooks(asked.call) if asked.due <= now else None
             if found is None and asked.given_up <= now:
-                found = no(f"no answer within {self.timeout:g} s")
+                found = _late(asked.call, f"no answer within {self.timeout:g} s")
             if found is not None:
                 self.answers[key] = replace(found, at=now)
                 self.replies.append((asked.call, self.answers[key]))

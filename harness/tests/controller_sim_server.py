@@ -26,6 +26,8 @@ Key = tuple[str, str]
 START = 1_800_000_000.0
 _UNCOUNTED: Final = frozenset({"services", "configmaps", "secrets", "horizontalpodautoscalers"})
 """Kinds whose generation the API server does not count."""
+_WAITS_FOR: Final = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
+"""The finalizer that a way to delete puts on the object."""
 
 
 class Refused(Exception):  # noqa: N818 - as the API server answers
@@ -43,6 +45,9 @@ class Pod:
     ready_at: float | None
     """None: never."""
     node: str = ""
+    uid: str = ""
+    owner: str = ""
+    """UID of its ReplicaSet; empty for a pod of anything else."""
 
 
 def promptly(_name: str, _template: JSON, _index: int) -> float | None:
@@ -58,8 +63,7 @@ class Server:
         """Seconds until a pod of (workload, template, index) is ready; None for never."""
         self.objects: dict[Key, JSON] = {}
         self.pods: dict[str, list[Pod]] = {}
-        """By name of the workload (or Knative revision)."""
-        self.replica_sets: list[JSON] = []
+        """By name of the workload, of the ReplicaSet that is no Deployment's, or of the Knative revision."""
         self.prunes_fence = False
         """The installed CRD has no place for the fence, whether the controller knows or not."""
         self.admission: Callable[[str, str, JSON], str] | None = None
@@ -115,16 +119,22 @@ class Server:
         note_writer(canary, obj, "status", manager, self._second())
         self._store("canaries", obj)
 
-    def remove(self, resource: str, name: str) -> None:
-        """A user, or the controller, deletes an object; with finalizers it stays, marked, until they are gone."""
+    def remove(self, resource: str, name: str, propagation: str = "Background") -> None:
+        """A user, or the controller, deletes an object; with finalizers it stays, marked, until they are gone.
+
+        `Orphan` and `Foreground` are finalizers for the garbage collector: what the object owns is let go, or deleted, before it goes.
+        """
         obj = copy.deepcopy(self.objects[resource, name])
-        if not obj["metadata"].get("finalizers"):
+        meta = obj["metadata"]
+        if propagation in _WAITS_FOR and "deletionTimestamp" not in meta:
+            meta["finalizers"] = [*(meta.get("finalizers") or []), _WAITS_FOR[propagation]]
+        if not meta.get("finalizers"):
             self._vanish(resource, name)
             return
-        if "deletionTimestamp" not in obj["metadata"]:
-            obj["metadata"]["deletionTimestamp"] = self._second()
-            if "generation" in obj["metadata"]:
-                obj["metadata"]["generation"] += 1
+        if "deletionTimestamp" not in meta:
+            meta["deletionTimestamp"] = self._second()
+            if "generation" in meta:
+                meta["generation"] += 1
             self._store(resource, obj)
 
     # -- what players do ---------------------------------------------------------------------------------------------
@@ -133,12 +143,56 @@ class Server:
         """The object's own controller replaces its status."""
         self._store(resource, {**self.objects[resource, name], "status": status})
 
-    def collect(self) -> None:
-        """The garbage collector removes what is owned by nobody any more."""
-        for (resource, name), obj in list(self.objects.items()):
+    def leftovers(self) -> list[Key]:
+        """What a Canary owns, alive or not, and what belongs to something else that is gone."""
+        found = []
+        for key, obj in self.objects.items():
             owners = obj["metadata"].get("ownerReferences") or []
-            if owners and all(owner.get("uid") in self._gone for owner in owners):
+            if any(o["kind"] == "Canary" or o.get("uid") in self._gone for o in owners):
+                found.append(key)
+        return found
+
+    def collect(self) -> None:
+        """The garbage collector removes what is owned by nobody any more, whoever of the owners was the controller."""
+        for resource, name in list(self.objects):
+            obj = self.objects.get((resource, name))
+            if obj is None:
+                continue
+            meta = obj["metadata"]
+            owners = meta.get("ownerReferences") or []
+            alive = [owner for owner in owners if owner.get("uid") not in self._gone]
+            if owners and not alive:
                 self.remove(resource, name)
+            elif alive != owners:
+                self._store(resource, _owned_by(obj, alive))
+            if meta.get("deletionTimestamp") and meta.get("finalizers"):
+                self._let_go(resource, name)
+
+    def _let_go(self, resource: str, name: str) -> None:
+        """Release, or delete, what a deleted object owns, when its deletion was to wait for that."""
+        meta = self.objects[resource, name]["metadata"]
+        owned = [
+            (key, owners)
+            for key, obj in self.objects.items()
+            if (owners := obj["metadata"].get("ownerReferences") or [])
+            and any(owner.get("uid") == meta["uid"] for owner in owners)
+        ]
+        for how in ("Orphan", "Foreground"):
+            if _WAITS_FOR[how] not in meta["finalizers"]:
+                continue
+            for key, owners in owned:
+                rest = [owner for owner in owners if owner.get("uid") != meta["uid"]]
+                if how == "Orphan" or rest:
+                    self._store(key[0], _owned_by(self.objects[key], rest))
+                else:
+                    self.remove(*key)
+            left = [item for item in meta["finalizers"] if item != _WAITS_FOR[how]]
+            self._update(
+                resource,
+                merge(self.objects[resource, name], {"metadata": {"finalizers": left}}),
+                "gc",
+            )
+            return
 
     # -- what the controller sees and does ---------------------------------------------------------------------------
 
@@ -169,7 +223,7 @@ class Server:
         elif held is None:
             if write.verb != "delete":
                 raise Refused(write)
-        elif held["metadata"]["resourceVersion"] != (write.precondition or _any(write, held)):
+        elif not _meant(write, held["metadata"]):
             raise Refused(write)
         elif write.verb == "delete":
             self.remove(*key)
@@ -225,8 +279,6 @@ class Server:
     def _vanish(self, resource: str, name: str) -> None:
         obj = self.objects.pop((resource, name))
         self._gone.add(obj["metadata"]["uid"])
-        if resource in ("deployments", "daemonsets", "krevisions"):
-            self.pods.pop(name, None)
         self._next()
 
     def _second(self) -> str:
@@ -251,6 +303,13 @@ class Server:
         return self._version
 
 
-def _any(write: Write, held: JSON) -> str:
-    """A delete may come without a precondition."""
-    return str(held["metadata"]["resourceVersion"]) if write.verb == "delete" else ""
+def _owned_by(obj: JSON, owners: list[JSON]) -> JSON:
+    meta = {key: value for key, value in obj["metadata"].items() if key != "ownerReferences"}
+    return {**obj, "metadata": {**meta, "ownerReferences": owners} if owners else meta}
+
+
+def _meant(write: Write, meta: JSON) -> bool:
+    """Whether a write was decided on this very object; a delete may come without a precondition."""
+    free = write.verb == "delete" and not write.precondition
+    same = free or write.precondition == meta["resourceVersion"]
+    return same and write.uid in ("", meta["uid"])

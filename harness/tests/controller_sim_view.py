@@ -23,6 +23,19 @@ def plural_of(canary: JSON) -> str:
     return _PLURALS.get((group, reference["kind"]), "deployments")
 
 
+def backends(route: JSON, *, matched: bool = False) -> dict[str, int]:
+    """Weights of an HTTPRoute by Service, of those that are not zero: for everybody, or for those whom a rule of an A/B test picks out.
+
+    Without such a rule nobody is picked out.
+    """
+    rules = route["spec"]["rules"]
+    if matched and len(rules) < 2:
+        return {}
+    rule = rules[0] if matched else rules[-1]
+    shares = {ref["name"]: int(ref.get("weight", 1)) for ref in rule.get("backendRefs") or []}
+    return {name: share for name, share in shares.items() if share}
+
+
 def dump(world: World) -> list[Any]:
     """Everything in a World that a pass could change by mistake."""
     return [world.objects, world.absent]

@@ -1,19 +1,17 @@
-"""Who plays the Deployment and DaemonSet controllers, the kubelets and the garbage collector of the simulated cluster."""
+"""Who plays the controllers of workloads in the simulated cluster; DaemonSets themselves."""
 
 from __future__ import annotations
 
-import copy
-import functools
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.controller.core.snapshots import REVISION
-from harness.tests.controller_sim_server import Pod, Server
-from harness.tests.controller_traces import make_current
+from harness.tests.controller_sim_deployments import Deployments
+from harness.tests.controller_sim_replicasets import template_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from harness.tests.controller_sim_server import Pod
 
 JSON = dict[str, Any]
 
@@ -24,103 +22,46 @@ class Node:
     taints: list[JSON] = field(default_factory=list)
 
 
-class Workloads(Server):
+class Workloads(Deployments):
     """A namespace whose Deployments and DaemonSets have pods."""
 
     def __init__(self, delay: Callable[[str, JSON, int], float | None]) -> None:
         super().__init__(delay)
         self.nodes: dict[str, Node] = {"node-1": Node(), "node-2": Node()}
         """What DaemonSets spread over; Deployments do not care here."""
-        self._templates: dict[str, str] = {}
-        """The template that each Deployment's controller took up last, by UID."""
         self._rolled: dict[tuple[str, str], Any] = {}
-        """How things were after each workload's controller acted last."""
+        """How things were after each workload's controller acted last, unless it had more to do."""
 
     def play_workloads(self) -> None:
         """Let every workload's controller act once."""
         for resource, name in list(self.objects):
-            if resource not in ("deployments", "daemonsets") or self._rolled.get(
-                (resource, name)
-            ) == self._looks(resource, name):
+            key = (resource, name)
+            if resource not in ("deployments", "daemonsets"):
                 continue
+            if key in self._rolled and self._rolled[key] == self._looks(resource, name):
+                continue
+            again = False
             if resource == "deployments":
-                self._roll(name)
+                again = self._sync(name)
             else:
                 self._spread(name)
-            self._rolled[resource, name] = self._looks(resource, name)
+            self._rolled[key] = None if again else self._looks(resource, name)
+        self.keep_replica_sets()
 
     def _looks(self, resource: str, name: str) -> Any:
         """Everything that a workload's controller goes by, told apart."""
-        pods = [(id(pod), self._is_ready(pod)) for pod in self.pods.get(name, [])]
-        nodes = [(node, str(facts)) for node, facts in self.nodes.items()]
-        return self.objects[resource, name]["metadata"]["resourceVersion"], pods, nodes
-
-    def pod_times(self) -> Iterator[float]:
-        """When pods become ready."""
-        for pods in self.pods.values():
-            for pod in pods:
-                if pod.ready_at is not None and pod.ready_at > self.now:
-                    yield pod.ready_at
-
-    def ready_pods(self, name: str) -> int:
-        return sum(self._is_ready(pod) for pod in self.pods.get(name, []))
-
-    def behind(self, service: str) -> int | None:
-        """Ready pods that a Service selects; None when there is no such Service."""
-        obj = self.get("services", service)
-        if obj is None:
-            return None
-        selector: dict[str, str] = obj["spec"].get("selector") or {}
-        if not selector:
-            return 0
-        ready = [pod for pods in self.pods.values() for pod in pods if self._is_ready(pod)]
-        return sum(selector.items() <= _labels(pod.revision).items() for pod in ready)
-
-    def _is_ready(self, pod: Pod) -> bool:
-        return pod.ready_at is not None and pod.ready_at <= self.now
-
-    def _new_pod(self, owner: str, obj: JSON, index: int, node: str = "") -> Pod:
-        template = obj["spec"]["template"]
-        delay = self.delay(owner, template, index)
-        return Pod(_revision(obj), None if delay is None else self.now + delay, node)
-
-    # -- Deployments -------------------------------------------------------------------------------------------------
-
-    def _roll(self, name: str) -> None:
-        obj = copy.deepcopy(self.objects["deployments", name])
-        spec, meta = obj["spec"], obj["metadata"]
-        revision = _revision(obj)
-        pods = self.pods.setdefault(name, [])
-        annotations = meta.setdefault("annotations", {})
-        if self._templates.get(meta["uid"]) != revision:
-            self._templates[meta["uid"]] = revision
-            number = int(annotations.get(REVISION, 0)) + 1
-            annotations[REVISION] = str(number)
-            make_current(self.replica_sets, obj, revision, str(number), self._second())
-        desired = spec.get("replicas", 1)
-        new = [pod for pod in pods if pod.revision == revision][:desired]
-        new += [self._new_pod(name, obj, index) for index in range(len(new), desired)]
-        ready = sum(self._is_ready(pod) for pod in new)
-        # Old pods that do not serve go first.
-        old = sorted((pod for pod in pods if pod.revision != revision), key=self._is_ready)[::-1]
-        old = old[: max(desired - ready, 0)]
-        self.pods[name] = new + old
-        serving = ready + sum(self._is_ready(pod) for pod in old)
-        obj["status"] = {
-            "observedGeneration": meta["generation"],
-            "replicas": len(new) + len(old),
-            "updatedReplicas": len(new),
-            "readyReplicas": serving,
-            "availableReplicas": serving,
-        }
-        self._store("deployments", obj)
+        pods = [(pod.uid, self._is_ready(pod)) for pod in self.pods.get(name, [])]
+        version = self.objects[resource, name]["metadata"]["resourceVersion"]
+        if resource == "deployments":
+            return version, pods, self._sets_of_interest(name)
+        return version, pods, [(node, str(facts)) for node, facts in self.nodes.items()]
 
     # -- DaemonSets --------------------------------------------------------------------------------------------------
 
     def _spread(self, name: str) -> None:
         obj = self.objects["daemonsets", name]
         spec = obj["spec"]
-        revision = _revision(obj)
+        revision = template_text(obj)
         eligible = [node for node, facts in self.nodes.items() if _fits(spec["template"], facts)]
         pods = [pod for pod in self.pods.get(name, []) if pod.node in eligible]
         strategy = spec.get("updateStrategy") or {}
@@ -177,16 +118,6 @@ class Workloads(Server):
             left.remove(pod)
             missing += 1
         return left
-
-
-@functools.lru_cache(maxsize=1000)
-def _labels(revision: str) -> JSON:
-    labels: JSON = json.loads(revision).get("metadata", {}).get("labels") or {}
-    return labels
-
-
-def _revision(obj: JSON) -> str:
-    return json.dumps(obj["spec"]["template"], sort_keys=True)
 
 
 def _count(limit: int | str, desired: int) -> int:

@@ -43,10 +43,14 @@ class Story:
     """Further objects, by plural."""
     answers: Mapping[str, Answer] = field(default_factory=dict)
     """What hooks and metrics answer at first, by name; the others are obliging."""
+    bed: type[Sim] = Sim
+    """One that judges each write, perhaps."""
+    repeats: bool = False
+    """A crash may make it say something again, since a hook has to be asked again."""
 
     def begin(self) -> Sim:
         """Return the namespace before the controller has seen it."""
-        sim = Sim()
+        sim = self.bed()
         sim.script.update(self.answers)
         for plural, obj in self.others.items():
             sim.add(plural, obj)

@@ -149,8 +149,7 @@ AFFINITY: JSON = {"sessionAffinity": {"cookieName": "flagger-cookie", "maxAge": 
 
 def _gone(sim: Sim) -> bool:
     """The Canary went, and the target serves alone, with all its pods."""
-    owned = [key for key, obj in sim.objects.items() if obj["metadata"].get("ownerReferences")]
-    return not sim.has_canary and not owned and sim.behind("web") == 3
+    return not sim.has_canary and not sim.leftovers() and sim.behind("web") == 3
 
 
 def _config(sim: Sim) -> bool:
@@ -276,6 +275,7 @@ STORIES = (
         order_rollback,
         rolled_back,
         _with_hooks(ITERATIONS | {"iterations": 9}, hook("rollback", "undo")),
+        repeats=True,
     ),
     Story(
         "pre-rollout-fails",

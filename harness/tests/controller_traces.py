@@ -1,12 +1,8 @@
-"""The traces that writes leave on a real API server, for the simulated one: managedFields and ReplicaSets."""
+"""The traces that writes leave on a real API server, for the simulated one: managedFields."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Literal
-
-from harness.controller.core.evidence import HISTORY
-from harness.controller.core.snapshots import REVISION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,33 +68,3 @@ def _forget(fields: JSON, path: Path) -> None:
 def _set(fields: JSON, path: Path) -> None:
     for key in path:
         fields = fields.setdefault(key, {})
-
-
-def make_current(
-    replica_sets: list[JSON], deployment: JSON, template: str, number: str, time: str
-) -> None:
-    """Make a template's ReplicaSet the current one: a new one, or an earlier one again."""
-    uid = deployment["metadata"]["uid"]
-    for found in replica_sets:
-        meta = found["metadata"]
-        if (meta["ownerReferences"][0]["uid"], found["template"]) == (uid, template):
-            notes = meta["annotations"]
-            notes[HISTORY] = notes[REVISION]
-            notes[REVISION] = number
-            return
-    meta = {
-        "name": f"{deployment['metadata']['name']}-{number}",
-        "creationTimestamp": time,
-        "annotations": {REVISION: number},
-        "ownerReferences": [{"kind": "Deployment", "uid": uid, "controller": True}],
-    }
-    spec = json.loads(template)
-    spec["metadata"]["labels"]["pod-template-hash"] = number
-    replica_sets.append(
-        {
-            "kind": "ReplicaSet",
-            "metadata": meta,
-            "template": template,
-            "spec": {"template": spec},
-        }
-    )

@@ -167,7 +167,9 @@ def running(story: Callable[[], Awaitable[Any]]) -> Any:
 class World:
     """Calls with everything they need, and what they left behind."""
 
-    def __init__(self, metrics_server: str = "http://127.0.0.1:9", timeout: float = 5.0) -> None:
+    def __init__(
+        self, metrics_server: str = "http://127.0.0.1:9", timeout: float = 5.0, **more: Any
+    ) -> None:
         self.cluster = FakeCluster()
         self.log = Log()
         self.sleeps = Sleeps()
@@ -180,6 +182,7 @@ class World:
             http=self.http,
             sleep=self.sleeps,
             metric_timeout=timeout,
+            **more,
         )
 
     async def hook(self, url: str, **entry: Any) -> Answer:

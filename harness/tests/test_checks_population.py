@@ -122,6 +122,42 @@ def test_starts_after_the_change_survive_a_restart_of_the_subject() -> None:
     assert (entry(made)["starts"], entry(made)["starts_after_change"]) == (0, 1)
 
 
+def test_when_an_analysis_began_and_since_when_it_waited_is_kept() -> None:
+    made = story()
+    assert (entry(made)["began"], entry(made)["queued_since"]) == (-1.0, "")
+    waits = {"type": "Queued", "status": "True", "lastTransitionTime": "2026-10-29T11:22:40Z"}
+    made.at(2.0).canary("web-000", "Succeeded", conditions=[waits])
+    assert (entry(made)["began"], entry(made)["queued_since"]) == (-1.0, "2026-10-29T11:22:40Z")
+    made.at(3.0).canary("web-000", "Progressing")
+    made.at(4.0).canary("web-000", "Progressing", iterations=1)
+    made.at(5.0).canary("web-000", "Promoting")
+    started(made)
+    assert (entry(made)["began"], entry(made)["queued_since"]) == (3.0, "2026-10-29T11:22:40Z")
+    assert entry(made, "web-001")["began"] == -1.0
+
+
+def test_how_many_are_analysed_is_counted_now_and_at_most() -> None:
+    made = story()
+
+    def counted() -> Any:
+        return state_of(made).world()["analyses"]
+
+    assert counted() == {"running": 0, "most": 0}
+    for name, phase in (
+        ("web-000", "Progressing"),
+        ("web-001", "WaitingPromotion"),
+        ("web-000", "Progressing"),
+        ("web-000", "Promoting"),
+        ("web-001", "Waiting"),
+        ("web-002", "Progressing"),
+    ):
+        made.canary(name, phase)
+    assert counted() == {"running": 1, "most": 2}
+    assert state_of(made).evaluate(Expression.compile("analyses.most <= 2")) is True
+    made.gone("web-002", "Canary")
+    assert counted()["running"] == 0
+
+
 def test_rolls_are_changes_of_the_current_replica_set_not_of_anything_else() -> None:
     made = started(story()).revise("web-000", 1).revise(app_of("web-000"), 1)
     made.revise("web-000", 1, replicas=0).revise("web-000", 1, replicas=3)
@@ -224,6 +260,8 @@ def _facts(state: State) -> dict[str, Any]:
     counters = {
         "starts",
         "starts_after_change",
+        "began",
+        "queued_since",
         "target_rolls",
         "primary_rolls",
         "tracking_writes",
@@ -232,6 +270,8 @@ def _facts(state: State) -> dict[str, Any]:
     }
     facts = {}
     for name, value in state.facts().items():
+        if name in {"at", "analyses"}:
+            continue  # what was so at some moment, or at most, depends on what had been seen by then
         if isinstance(value, list):
             rows = [{k: v for k, v in row.items() if k not in counters} for row in value]
             facts[name] = sorted(rows, key=lambda row: (row.get("kind", ""), row["name"]))

@@ -10,7 +10,7 @@ from harness.checks.expression import Expression
 from harness.checks.state import State
 from harness.checks.vocabulary import OBJECTS, VARIABLES
 from harness.model.timeline import ObjectSeen, Requests, RolloutKind, SubjectFacts
-from harness.model.timeline_outside import Call
+from harness.model.timeline_outside import Call, Queries, QueriesCounted
 from harness.tests import stories
 from harness.tests.timelines import Recording, scenario
 
@@ -24,7 +24,8 @@ def state_of(story: Recording) -> State:
 
 def test_before_the_first_list_nothing_is_claimed() -> None:
     world = State(Recording().header()).world()
-    assert set(world) == {"t", "since_change", "step", "values", "subject"}
+    assert set(world) == {"t", "since_change", "step", "values", "subject", "at"}
+    assert world["at"] == {}
     assert world["since_change"] == -1.0
 
 
@@ -36,9 +37,8 @@ def test_after_an_empty_list_it_is_known_that_there_is_nothing() -> None:
 
 
 def test_every_word_of_the_vocabulary_is_in_the_world() -> None:
-    story = stories.promotion(
-        {**stories.body(), "receiver": {"gates": {"approve": {"answer": "open"}}}}
-    )
+    receiver = {"gates": {"approve": {"answer": "open"}}}
+    story = stories.promotion({**stories.body(), "receiver": receiver, "metrics": {"up": "1"}})
     story.see({"kind": "Node", "metadata": {"name": "zwolle-pi-1"}})
     story.see(
         {
@@ -52,6 +52,8 @@ def test_every_word_of_the_vocabulary_is_in_the_world() -> None:
     for kind in ("ConfigMap", "Secret"):
         story.see({"kind": kind, "metadata": {"name": "web"}})
     story.add(Call, sort="gate", gate="approve", status=200, seconds=0.1)
+    story.add(Queries, came=(1.0,), statuses=(200,), passed=1)
+    story.add(QueriesCounted, total=1, seconds=0.0)
     story.add(Requests, rollouts={"web": (3, 1)}, total=9, watches=2)
     world = state_of(story).world()
     assert set(world) == set(VARIABLES)

@@ -267,6 +267,17 @@ def test_a_hole_in_a_recording_is_unknown_and_no_stale_entry() -> None:
     assert compared(flagger(), play).exit_code is ExitCode.UNDECIDED
 
 
+def test_a_subject_that_lacks_what_is_required_has_no_differences() -> None:
+    play = flagger()
+    play.lines = [line for line in play.lines if line.t < 0.3]
+    play.at(0.3).add(tl.Missing, features=("freeze",), lacking="subject flagger@1.44.0")
+    found = pair(play, bundled(), entry())
+    assert found.outcome is Outcome.UNSUPPORTED
+    assert found.sentence == "Not comparable: flagger@1.44.0: subject flagger@1.44.0 lacks freeze."
+    assert (found.differences, found.stale, found.compared) == ((), (), {})
+    assert compared(play, bundled()).exit_code is ExitCode.UNDECIDED
+
+
 def test_a_drill_that_could_not_be_done_is_an_error() -> None:
     play = bundled()
     play.at(9.0).add(tl.HarnessError, message="etcd died")

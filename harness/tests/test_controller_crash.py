@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.tests.controller_stories import STORIES, Story
+from harness.tests.controller_stories_frozen import STORIES as FROZEN
+from harness.tests.controller_stories_parked import STORIES as PARKED
 from harness.tests.controller_stories_routed import STORIES as ROUTED
 
 if TYPE_CHECKING:
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from harness.tests.controller_sim import Sim
 
 JSON = dict[str, Any]
+ALL = (*STORIES, *ROUTED, *FROZEN, *PARKED)
 FEWEST = 8
 """Least writes of a story; with fewer, killing would prove little."""
 _FLEETING = frozenset(
@@ -71,11 +75,34 @@ def compare(sim: Sim, undisturbed: Sim) -> list[str]:
             for what, number, least in zip(("primary", "traffic"), had, allowed, strict=True)
             if number < least
         ]
-    return problems
+    return problems + sim.problems
+
+
+def repeated(sim: Sim, undisturbed: Sim) -> list[str]:
+    """Return what was said more often, or less, than without a crash."""
+    return [
+        f"{what} came {found[text]} times instead of {expected[text]}: {text}"
+        for what, found, expected in (
+            ("an event", said(sim), said(undisturbed)),
+            ("an alert", told(sim), told(undisturbed)),
+        )
+        for text in found.keys() | expected.keys()
+        if found[text] != expected[text]
+    ]
+
+
+def said(sim: Sim) -> Counter[str]:
+    """How often each event came."""
+    return Counter(text for text in sim.messages() if not text.startswith("Waiting"))
+
+
+def told(sim: Sim) -> Counter[str]:
+    """How often people were told what."""
+    return Counter(alert.message for _, alert in sim.alerts)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("story", [*STORIES, *ROUTED], ids=lambda story: story.name)
+@pytest.mark.parametrize("story", ALL, ids=lambda story: story.name)
 def test_killed_after_any_write_it_ends_in_the_same_place(
     story: Story, record_property: Callable[[str, object], None]
 ) -> None:
@@ -89,16 +116,22 @@ def test_killed_after_any_write_it_ends_in_the_same_place(
         story.tell(sim)
         assert sim.kill_after is None, "this write never came"
         problems = compare(sim, undisturbed)
+        if not story.repeats:
+            problems += repeated(sim, undisturbed)
         assert not problems, f"killed after write {number}: {sim.actions[-6:]}"
     record_property("crash points", f"{story.name} {writes}")
 
 
-@pytest.mark.parametrize("story", [*STORIES, *ROUTED], ids=lambda story: story.name)
+@pytest.mark.parametrize("story", ALL, ids=lambda story: story.name)
 def test_killed_once_after_each_write_in_a_row_it_ends_in_the_same_place(story: Story) -> None:
     undisturbed = story.tell(story.begin())
+    assert story.end(undisturbed), (undisturbed.phases(), undisturbed.problems)
+    assert not undisturbed.problems
     sim = story.begin()
     sim.kill_each = True
     story.tell(sim)
     assert sim.restarts > FEWEST
     problems = compare(sim, undisturbed)
+    if not story.repeats:
+        problems += repeated(sim, undisturbed)
     assert not problems

@@ -33,7 +33,7 @@ JSON = dict[str, Any]
 
 def saved(sim: Sim) -> list[JSON]:
     """Everything in the namespace, as `kubectl get -o yaml` would have it."""
-    return copy.deepcopy([*sim.objects.values(), *sim.replica_sets])
+    return copy.deepcopy([*sim.objects.values()])
 
 
 def look(sim: Sim) -> Explanation:

@@ -165,6 +165,7 @@ def test_c14_a_roll_back_pauses_again() -> None:
     sim.run(until="Initialized")
     sim.edit("deployments", "web", image("app:2"))
     sim.run(until="Progressing")
+    sim.settle()
     sim.edit("deployments", "web", image("app:1"))
     sim.run(until="Failed")
     assert (paused(sim), sim.target["spec"]["replicas"]) == ("0", 0)

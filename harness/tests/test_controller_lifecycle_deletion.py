@@ -75,10 +75,6 @@ def finalizers(sim: Sim) -> list[str]:
     return sim.canary["metadata"].get("finalizers") or []
 
 
-def leftovers(sim: Sim) -> list[tuple[str, str]]:
-    return [key for key, obj in sim.objects.items() if obj["metadata"].get("ownerReferences")]
-
-
 # -- the finalizer -----------------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +101,7 @@ def test_without_the_field_there_is_none_and_the_target_stays_at_zero() -> None:
     sim.remove("canaries", "web")
     sim.settle()
     assert not sim.has_canary
-    assert leftovers(sim) == []
+    assert sim.leftovers() == []
     assert set(sim.of("deployments")) == {"web"}
     assert sim.target["spec"]["replicas"] == 0
 
@@ -143,7 +139,7 @@ def test_c20_the_target_serves_before_the_primary_goes(conflicts: int | None) ->
     assert ORIGINAL not in apex["metadata"]["annotations"]
     assert apex["metadata"]["annotations"]["somebody"] == "else"
     assert set(sim.of("deployments")) == {"web"}
-    assert leftovers(sim) == []
+    assert sim.leftovers() == []
     if conflicts is None:
         assert [(verb, kind) for verb, kind, _ in sim.actions[order:]] == [
             ("status", "canaries"),
@@ -169,7 +165,7 @@ def test_a_canary_is_reverted_in_every_phase(phase: str) -> None:
     assert set(sim.of("deployments")) == {"web"}
     if phase != "Initializing":
         assert sim.lowest()[-1][1] >= 3
-    assert leftovers(sim) == []
+    assert sim.leftovers() == []
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -181,7 +177,7 @@ def test_a_canary_without_the_field_goes_at_once_in_every_phase(phase: str) -> N
     sim.settle()
     assert not sim.has_canary
     assert len(sim.actions) == before
-    assert leftovers(sim) == []
+    assert sim.leftovers() == []
 
 
 def test_after_a_promotion_that_failed_the_kept_canary_gets_the_traffic() -> None:

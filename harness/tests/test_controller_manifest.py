@@ -47,6 +47,7 @@ IMAGE: Final = "registry.example/rollout-drill:1"
 
 CHOSEN: Final[dict[str, tuple[str, ...]]] = {
     "targets/workload.py": ("deployments", "daemonsets"),
+    "restore.py": ("deployments", "daemonsets"),
     "upkeep.py": ("deployments", "daemonsets"),
     "configs/copies.py": ("configmaps", "secrets"),
     "autoscalers/base.py": ("horizontalpodautoscalers", "scaledobjects"),

@@ -121,7 +121,11 @@ def test_outcomes_say_how(metrics: Metrics, spec: JSON, strategy: str, how: str)
 
 
 def test_suspended_with_a_change_pending_and_held_by_a_gate(metrics: Metrics) -> None:
-    names = {"ChangePending": f"{OWN}_canary_change_pending", "Held": f"{OWN}_canary_held"}
+    names = {
+        "ChangePending": f"{OWN}_canary_change_pending",
+        "Held": f"{OWN}_canary_held",
+        "Unmeasured": f"{OWN}_canary_unmeasured",
+    }
     for kind, name in names.items():
         metrics.saw(
             canary("Progressing", status={"conditions": [{"type": kind, "status": "True"}]})

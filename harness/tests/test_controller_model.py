@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from harness.controller.core import Note, phases
+from harness.controller.core import Note, guards, phases
 from harness.tests import controller_sim
 from harness.tests.controller_model import KINDS, Kind, Releases
 
@@ -48,7 +48,7 @@ def _without(*names: str) -> tuple[phases.Rule, ...]:
 def _always(name: str) -> tuple[phases.Rule, ...]:
     """The table with one rule whose condition always holds in its phases."""
     return tuple(
-        replace(rule, when=phases.always) if rule.name == name else rule for rule in phases.TABLE
+        replace(rule, when=guards.always) if rule.name == name else rule for rule in phases.TABLE
     )
 
 

@@ -243,7 +243,8 @@ def test_promoting_what_is_there_writes_nothing() -> None:
 def service(existing: JSON | None = None, target: JSON | None = None, **spec: Any) -> Any:
     owner = stored(canary(service={"port": 80, **spec}))
     target = target or deployment()
-    return services.reconcile(owner, names_of(owner, target), target, existing, "apex")
+    both = Pair(owner, names_of(owner, target), target)
+    return services.reconcile(both, existing, "apex", DEPLOYMENTS.selector(both, "apex", {}))
 
 
 def test_a_service_has_one_port_and_the_flux_switches() -> None:

@@ -36,6 +36,8 @@ def test_a_namespace_is_enough() -> None:
     plain = Options(namespace="shop")
     assert plain.workers == 32
     assert plain.metrics_server == "http://prometheus:9090"
+    assert (plain.metrics_rate, plain.metrics_burst, plain.no_verdict_timeout) == (None, 1, 300)
+    assert not plain.policy.limited
     assert plain.selector_labels == ("app", "name", "app.kubernetes.io/name")
     assert plain.include_label_prefix == ()
     assert plain.config_tracking
@@ -53,6 +55,8 @@ def test_every_option_has_a_flag() -> None:
         *("--lease-name", "mine", "--metrics-server", "http://localhost:9090/", "--log", "out"),
         *("--event-webhook", "https://hooks.example/T0", "--cluster-name", "Kiel (west)"),
         *("--selector-labels", "app, example.org/Name", "--include-label-prefix", "team/,*"),
+        *("--metrics-rate", "2.5", "--metrics-burst", "3", "--no-verdict-timeout", "1m30s"),
+        *("--max-concurrent-analyses", "5", "--max-concurrent-analyses-per-namespace", "3"),
         *("--no-config-tracking", "--no-cross-namespace-refs", "--log-level", "error"),
     )
     changed = Options(namespace="shop")
@@ -65,6 +69,10 @@ def test_every_option_has_a_flag() -> None:
     assert given.selector_labels == ("app", "example.org/Name")
     assert given.include_label_prefix == ("team/", "*")
     assert given.metrics_server == "http://localhost:9090"
+    assert (given.metrics_rate, given.metrics_burst) == (2.5, 3)
+    assert given.policy.no_verdict_timeout == 90
+    assert (given.policy.most_analyses, given.policy.most_analyses_per_namespace) == (5, 3)
+    assert options(*USUAL, "--no-verdict-timeout", "0").no_verdict_timeout == 0
 
 
 @pytest.mark.parametrize(
@@ -73,6 +81,19 @@ def test_every_option_has_a_flag() -> None:
         (("--workers", "0"), "--workers: '0' is not a whole number from 1 to 1000"),
         (("--workers", "x"), "--workers: 'x' is not a whole number from 1 to 1000"),
         (("--metrics-port", "65536"), "'65536' is not a whole number from 0 to 65535"),
+        (
+            ("--max-concurrent-analyses", "0"),
+            "--max-concurrent-analyses: '0' is not a whole number from 1 to",
+        ),
+        (
+            ("--max-concurrent-analyses-per-namespace", "x"),
+            "'x' is not a whole number from 1 to 100000",
+        ),
+        (("--metrics-rate", "0"), "--metrics-rate: '0' is not a number from 0.001 to"),
+        (("--metrics-rate", "1e3"), "--metrics-rate: '1e3' is not a number from 0.001 to"),
+        (("--metrics-burst", "0"), "--metrics-burst: '0' is not a whole number from 1 to"),
+        (("--no-verdict-timeout", "5"), "--no-verdict-timeout: '5' is not a duration such as"),
+        (("--no-verdict-timeout", "-1s"), "expected one argument"),
         (("--metrics-server", "prometheus:9090"), "--metrics-server: the value is not a URL"),
         (("--metrics-server", "http://a:x"), "--metrics-server: the value is not a URL"),
         (("--namespace", "Shop"), "-n/--namespace: 'Shop' is not the name of a namespace"),

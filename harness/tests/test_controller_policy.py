@@ -28,8 +28,10 @@ def test_options_become_a_policy_and_the_defaults_are_the_same() -> None:
         selector_labels=("tier",),
         include_label_prefix=("team/",),
         cross_namespace_refs=False,
+        no_verdict_timeout=7,
     )
-    assert given.policy == Policy(("tier",), ("team/",), cross_namespace_refs=False)
+    expected = Policy(("tier",), ("team/",), cross_namespace_refs=False, no_verdict_timeout=7)
+    assert given.policy == expected
 
 
 def test_the_cache_gives_it_to_every_world() -> None:

@@ -13,6 +13,7 @@ from harness.controller.core.configs import checksum
 from harness.controller.shell.cache import CANARIES, DEPLOYMENTS, Cache
 from harness.controller.shell.engine import SHARED_RETRY
 from harness.controller.shell.kinds import RESOURCES
+from harness.controller.shell.schema import PATH as PUBLISHED
 from harness.controller.shell.slim import slim
 from harness.kube.testing import run_virtual
 from harness.tests.controller_sim import (
@@ -145,7 +146,7 @@ def test_configs_are_listed_after_the_targets_so_nothing_is_read_one_by_one() ->
 
     stage = run_virtual(story())
     assert not any("fieldSelector" in asked.params for asked in stage.cluster.asked("list"))
-    assert not stage.cluster.asked("get")
+    assert [asked.path for asked in stage.cluster.asked("get")] == [PUBLISHED]
 
 
 def test_configs_wait_for_the_kind_of_the_target() -> None:

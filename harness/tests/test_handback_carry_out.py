@@ -15,7 +15,7 @@ from harness.handback.text import summary, to_json, to_text
 from harness.handback.told import HandbackError
 from harness.kube.testing import FakeCluster, run_virtual
 from harness.tests.controller_sim import image, running
-from harness.tests.test_handback_reading import Oracle, with_templates
+from harness.tests.test_handback_reading import Oracle, saved
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -27,7 +27,7 @@ TO = "flagger@1.44.0"
 def cluster_of(*names: str, **fields: JSON) -> FakeCluster:
     """A namespace of settled canaries; `fields` are the statuses, by name, that differ."""
     cluster = FakeCluster()
-    settled = with_templates(running())
+    settled = saved(running())
     for name in names:
         text = json.dumps(settled).replace('"web', f'"{name}').replace('"uid-', f'"uid-{name}-')
         objects = json.loads(text)

@@ -13,7 +13,7 @@ from harness.handback.answers import Told
 from harness.handback.plan import Fate, Recorded, plan
 from harness.tests.controller_sim import Sim, merge
 from harness.tests.test_controller_idle import SETTLED
-from harness.tests.test_handback_reading import Oracle, cases_of, with_templates
+from harness.tests.test_handback_reading import Oracle, cases_of, saved
 
 JSON = dict[str, Any]
 DEPLOYMENT = "deployment with configs and an autoscaler"
@@ -42,7 +42,7 @@ def released(name: str = DEPLOYMENT, **configmap: Any) -> Sim:
 
 def returned(sim: Sim) -> tuple[Fate, JSON]:
     """What becomes of the Canary, and its status after the return."""
-    (case,) = cases_of(with_templates(sim), Data())
+    (case,) = cases_of(saved(sim), Data())
     found = plan(case)
     return found.fate, merge(case.status, found.patch)
 
@@ -74,7 +74,7 @@ def test_untouched_configs_rest_and_get_the_checksums_of_that_flagger() -> None:
 def test_a_config_that_nobody_saw_change_is_analysed(change: JSON) -> None:
     sim = released()
     sim.edit("configmaps", "settings", change)
-    (case,) = cases_of(with_templates(sim), Data())
+    (case,) = cases_of(saved(sim), Data())
     assert (case.recorded, case.configs_changed) == (Recorded.SAME, True)
     assert plan(case).fate is Fate.STARTS
     assert plan(case).patch == {}
@@ -83,7 +83,7 @@ def test_a_config_that_nobody_saw_change_is_analysed(change: JSON) -> None:
 def test_a_missing_config_is_no_change_and_told_by_that_flagger() -> None:
     sim = released()
     sim.remove("secrets", "login")
-    (case,) = cases_of(with_templates(sim), Data())
+    (case,) = cases_of(saved(sim), Data())
     assert not case.configs_changed
 
 
@@ -107,14 +107,14 @@ def test_what_the_primary_shares_it_could_not_have_missed() -> None:
             reference["name"] = reference["name"].removesuffix("-primary")
     sim.objects[name] = text
     sim.edit("configmaps", "settings", {"data": {"colour": "red"}})
-    (case,) = cases_of(with_templates(sim), Data())
+    (case,) = cases_of(saved(sim), Data())
     assert not case.configs_changed
 
 
 @pytest.mark.parametrize("name", ["daemonset", "core service"])
 def test_other_kinds_are_compared_too(name: str) -> None:
     sim = released(name)
-    (case,) = cases_of(with_templates(sim), Data())
+    (case,) = cases_of(saved(sim), Data())
     assert case.recorded is Recorded.SAME
     assert plan(case).fate is Fate.RESTS
     assert plan(case).patch["lastAppliedSpec"].startswith("hash-")
@@ -125,5 +125,5 @@ def test_other_kinds_are_compared_too(name: str) -> None:
         else {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}
     )
     sim.edit(plural, "web", change)
-    (case,) = cases_of(with_templates(sim), Data())
+    (case,) = cases_of(saved(sim), Data())
     assert plan(case).fate is Fate.STARTS

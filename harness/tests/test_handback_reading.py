@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,16 +45,9 @@ class Oracle:
         return Told(f"hash-{image_}", configs)
 
 
-def with_templates(sim: Sim) -> list[JSON]:
-    """The objects of a Sim; its ReplicaSets hold their templates, as real ones do."""
-    objects = copy.deepcopy([*sim.objects.values(), *sim.replica_sets])
-    for obj in objects:
-        if obj["kind"] == "ReplicaSet":
-            template = json.loads(obj.pop("template"))
-            template["metadata"]["labels"]["pod-template-hash"] = "5d5c8d85f4"
-            obj["spec"] = {"template": template}
-            obj["metadata"]["namespace"] = "n"
-    return objects
+def saved(sim: Sim) -> list[JSON]:
+    """The objects of a Sim."""
+    return copy.deepcopy([*sim.objects.values()])
 
 
 def cases_of(objects: Sequence[JSON], ask: Oracle | None = None) -> list[Case]:
@@ -68,7 +60,7 @@ def cases_of(objects: Sequence[JSON], ask: Oracle | None = None) -> list[Case]:
 
 
 def case_of(sim: Sim) -> Case:
-    (case,) = cases_of(with_templates(sim))
+    (case,) = cases_of(saved(sim))
     return case
 
 
@@ -110,9 +102,7 @@ def test_a_promoted_template_that_is_not_kept_is_not_made_up() -> None:
     sim = running(never_ready("web"))
     sim.edit("deployments", "web", image("app:2"))
     sim.run(until="Failed")
-    objects = [
-        obj for obj in with_templates(sim) if "app:1" not in str(obj) or obj["kind"] != "ReplicaSet"
-    ]
+    objects = [obj for obj in saved(sim) if "app:1" not in str(obj) or obj["kind"] != "ReplicaSet"]
     (case,) = cases_of(objects)
     assert case.promoted == ""
     assert "not kept any more" in plan(case).why
@@ -206,7 +196,7 @@ def test_only_what_a_target_refers_to_is_read_and_asked_about() -> None:
     pod = target["spec"]["template"]["spec"]
     pod["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
     pod["volumes"] = [{"name": "v", "secret": {"secretName": "missing"}}]
-    objects = with_templates(running(target=target))
+    objects = saved(running(target=target))
     for kind, name in (("ConfigMap", "settings"), ("Secret", "other")):
         objects.append(
             {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "n"}}
@@ -269,6 +259,6 @@ def test_what_cannot_be_asked_about_is_said(reference: JSON, fate: Fate, word: s
 
 
 def test_a_flagger_with_a_fence_is_known_to_every_case() -> None:
-    (case,) = cases_of(with_templates(running()), Oracle(fenced=True))
+    (case,) = cases_of(saved(running()), Oracle(fenced=True))
     assert case.fenced
     assert plan(case).patch == {}

@@ -5,20 +5,22 @@ from __future__ import annotations
 import functools
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
 
 from harness.checks.judge import judge
-from harness.model.report import RunReport
+from harness.model.report import Counted, Revision, RolloutRow, RunReport
 from harness.report.json_report import SCHEMA, json_report
 from harness.report.junit import junit
 from harness.report.limits import GITHUB
 from harness.report.markdown import markdown
+from harness.report.markdown_rollouts import at_once
 from harness.report.markdown_run import markdown_run
 from harness.report.svg import svg
-from harness.report.svg_rollouts import MOST_LANES, chosen
+from harness.report.svg_rollouts import MOST_LANES, chosen, stretches
 from harness.tests import stories
 from harness.tests.populations import Behaviour, upgrade
 
@@ -64,6 +66,38 @@ def test_the_table_of_rollouts_replaces_that_of_phases_and_pods() -> None:
     assert "| subject | flagger@1.37.0 → flagger@1.38.0, Canary" in text
     assert "Counts begin with the upgrade at +" in text
     assert "<summary>All 3 rollouts" not in text
+
+
+def test_the_most_analyses_at_the_same_time_are_told_and_a_hand_over_is_not_two() -> None:
+    def row(name: str, *phases: tuple[float, str]) -> RolloutRow:
+        none = Counted(0, 0, 0, 0)
+        return RolloutRow(name, "", phases, none, None, None, 0, Revision("", ""), Revision("", ""))
+
+    assert at_once([row("a", (0.0, ""), (1.0, "Initialized"))]) == 0
+    first = row("a", (1.0, "Progressing"), (2.0, "WaitingPromotion"), (3.0, "Promoting"))
+    assert at_once([first, row("b", (3.0, "Progressing"), (4.0, "Failed"))]) == 1
+    assert at_once([first, row("b", (2.9, "Progressing")), row("c", (1.0, "Progressing"))]) == 3
+    assert "analyses at the same time: 1 at most" in markdown(
+        report_of(upgrade(3, Behaviour(started=1)))
+    )
+
+
+def test_a_rollout_object_without_a_phase_yet_was_made_and_is_not_gone() -> None:
+    report = report_of(upgrade(2, Behaviour()))
+    first = report.rollouts[0]
+    phases = ((1.0, ""), (2.0, "Initializing"), (3.0, ""))
+    made = replace(report, upgrade_at=None, rollouts=(replace(first, phases=phases),))
+    (told,) = rows_of(markdown(made))
+    assert "| made +1.0 s, Initializing +2.0 s, gone +3.0 s |" in told
+
+
+def test_targets_are_compared_only_where_a_subject_was_replaced_or_stopped() -> None:
+    report = report_of(upgrade(2, Behaviour()))
+    nothing = replace(report.rollouts[0], target_before=Revision("", ""))
+    text = markdown(replace(report, rollouts=(nothing, nothing)))
+    for part in ("target before → after", "targets unchanged", "ReplicaSet and revision"):
+        assert part in markdown(report)
+        assert part not in text
 
 
 def test_more_than_twenty_rows_are_folded_below_a_line_that_sums_them_up() -> None:
@@ -146,3 +180,28 @@ def test_the_same_recording_gives_the_same_bytes() -> None:
     first, second = judge(timeline), judge(timeline)
     for form in (markdown, svg, json_report):
         assert form(first) == form(second)
+
+
+def test_a_wait_for_its_turn_is_part_of_a_row_and_has_its_own_colour() -> None:
+    story = upgrade(3, Behaviour())
+    waits = {"type": "Queued", "status": "True", "lastTransitionTime": "2026-10-29T11:22:40Z"}
+    for t, phase, conditions in (
+        (4.7, "Succeeded", [waits]),
+        (4.8, "Succeeded", [waits, {"type": "Warned", "status": "True"}]),
+        (4.9, "Progressing", []),
+        (5.0, "Succeeded", []),
+        (5.1, "Succeeded", [waits]),
+    ):
+        story.at(t).canary("web-001", phase, conditions=conditions)
+    report = report_of(story.at(5.8))
+    rows = {row.name: row for row in report.rollouts}
+    assert rows["web-000"].queued == ()
+    assert rows["web-001"].queued == ((4.7, 4.9), (5.1, None))
+    text = markdown(report)
+    (told,) = (row for row in rows_of(text) if row.startswith("| web-001"))
+    assert told.count("in line +") == 2
+    kinds = [(piece.since, piece.kind) for piece in stretches(rows["web-001"], 5.8)]
+    last = [(4.42, "good"), (4.7, "queued"), (4.9, "run"), (5.0, "good"), (5.1, "queued")]
+    assert kinds[-5:] == last
+    assert "in line from" in svg(report)
+    jsonschema.validate(json.loads(json_report(report)), json.loads(SCHEMA.read_text()))

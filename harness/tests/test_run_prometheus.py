@@ -9,7 +9,7 @@ import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import aiohttp
 import pytest
@@ -17,7 +17,7 @@ import pytest
 from harness.model.actions import MetricStep
 from harness.model.resolved import Resolved
 from harness.model.timeline import HarnessError
-from harness.model.timeline_outside import StandIn
+from harness.model.timeline_outside import Queries, StandIn
 from harness.programs.errors import ProgramError
 from harness.programs.paths import cache_root
 from harness.run.objects import RefusedError
@@ -28,6 +28,9 @@ from harness.standins.front import Front
 from harness.standins.imitation import sample
 from harness.standins.metrics_server import MetricsServer, NotSeenError
 from harness.standins.prometheus import Prometheus, arguments, configuration
+
+if TYPE_CHECKING:
+    from harness.standins.doorman import Asked
 
 COUNTER = 'http_requests_total{status="500",pod="web-1"}'
 
@@ -191,7 +194,7 @@ def test_without_a_prometheus_the_stand_in_is_used_said_and_never_makes_up_a_num
         await outside.close()
 
     asyncio.run(run())
-    stood, error = log.seen
+    stood, error = (seen for seen in log.seen if not isinstance(seen, Queries))
     assert isinstance(stood, StandIn)
     assert not stood.exact
     assert "is no program" in stood.by
@@ -205,7 +208,7 @@ def test_a_change_that_is_never_told_fails_the_step(
     monkeypatch.setattr(metrics_server, "SEEN_WITHIN", 0.2)
 
     async def run() -> None:
-        server = MetricsServer({"good": "1"}, tmp_path, print)
+        server = MetricsServer({"good": "1"}, tmp_path, print, print)
         await server.open()
         await server.start(None, "drill-x")
         monkeypatch.setattr(Metrics, "set", lambda *_: None)
@@ -371,8 +374,12 @@ def test_a_real_one_tells_changed_values_and_its_built_in_functions_work(tmp_pat
     if program is None:
         pytest.skip("no Prometheus on this machine, and tests download none")
 
+    asked: list[Asked] = []
+
     async def run() -> None:
-        server = MetricsServer({"good": "99.5", COUNTER: "5/s"}, tmp_path / "p", print)
+        server = MetricsServer(
+            {"good": "99.5", COUNTER: "5/s"}, tmp_path / "p", print, asked.append
+        )
         await server.open()
         try:
             await server.start(program, "drill-x")
@@ -392,7 +399,18 @@ def test_a_real_one_tells_changed_values_and_its_built_in_functions_work(tmp_pat
                 await ask(server.address, "good")
             await server.change({"good": "1"})
             assert (await ask(server.address, "good"))["status"] == "success"
+            # What it was asked by others, and by nobody else: it has answered many more by now.
+            assert await server.counted() == len(asked) == 5
+            await server.change({"good": "throttled"})
+            with pytest.raises(aiohttp.ContentTypeError):
+                await ask(server.address, "good")
+            assert await server.counted() == 5
+            await server.change({"good": "1"})
+            assert (await ask(server.address, "good"))["status"] == "success"
+            assert await server.counted() == 6
         finally:
             await server.close()
 
     asyncio.run(run())
+    assert [query.status for query in asked] == [200, 200, 200, 200, 200, 429, 200]
+    assert [query.passed for query in asked].count(False) == 1

@@ -101,7 +101,7 @@ class Stage:
             say=print,
         )
         name = SimpleNamespace(folder="the-drill", title="the-drill", label="drill-1")
-        resolved = SimpleNamespace(requires=("blue-green",), kubernetes=None)
+        resolved = SimpleNamespace(requires=("blue-green",), kubernetes=None, controller=None)
         self.parts = Parts(
             plan=cast("Any", SimpleNamespace(name=name, resolved=resolved)),
             place=place,

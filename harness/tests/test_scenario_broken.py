@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.controller.flags import names
 from harness.data import data_path
 from harness.scenario.lint import lint
 from harness.scenario.loaded import load
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _FOLDER = data_path("fixtures", "broken-scenarios")
+_FLAGS = ", ".join(names())
+"""What a scenario may set; said once, where the controller's flags are."""
 
 BROKEN: dict[str, list[str]] = {
     "all-of-none.yaml": [
@@ -26,6 +29,10 @@ BROKEN: dict[str, list[str]] = {
     ],
     "apply-undeclared-manifest.yaml": [
         "apply-undeclared-manifest.yaml:18: spec.steps[0].apply[0]: 'god.yaml' is no manifest of this scenario; did you mean 'good.yaml'? (allowed: good.yaml)",
+    ],
+    "at-unknown-step.yaml": [
+        "at-unknown-step.yaml:25: spec.checks[0].always: 'initialize' is no step; did you mean 'initialise'? (allowed: initialise, change)",
+        "at-unknown-step.yaml:27: spec.checks[1].always: an apex has no field 'uid'; did you mean 'uids'? (allowed: exists, name, ready, pods, uids, hashes)",
     ],
     "bad-name.yaml": [
         "bad-name.yaml:4: metadata.name: 'Broken_Name' must be lower case letters, digits and dashes",
@@ -44,7 +51,7 @@ BROKEN: dict[str, list[str]] = {
         "cel-not-boolean.yaml:25: spec.checks[0].always: is an int, not true or false; compare it with something",
     ],
     "cel-rollouts-field.yaml": [
-        "cel-rollouts-field.yaml:25: spec.checks[0].always: r has no field 'start'; did you mean 'starts'? (allowed: exists, name, phase, ended, weight, iterations, failed_checks, promoted, reason, message, conditions, labels, suspended, applied, tracked, starts, starts_after_change, target_rolls, primary_rolls, tracking_writes, looks, writes, target_hash, target_revision, primary_hash, primary_revision)",
+        "cel-rollouts-field.yaml:25: spec.checks[0].always: r has no field 'start'; did you mean 'starts'? (allowed: exists, name, phase, ended, weight, iterations, failed_checks, promoted, reason, message, conditions, labels, suspended, applied, tracked, starts, starts_after_change, began, queued_since, target_rolls, primary_rolls, tracking_writes, looks, writes, target_hash, target_revision, primary_hash, primary_revision)",
     ],
     "cel-syntax.yaml": [
         "cel-syntax.yaml:25: spec.checks[0].always: is not CEL: mismatched input end of the expression (column 17)",
@@ -53,22 +60,36 @@ BROKEN: dict[str, list[str]] = {
         "cel-types.yaml:25: spec.checks[0].always: >= cannot compare an int with a string",
     ],
     "cel-unknown-field.yaml": [
-        "cel-unknown-field.yaml:25: spec.checks[0].always: primary has no field 'redy'; did you mean 'ready'? (allowed: exists, name, desired, replicas, updated, ready, available, hash, images, generation, observed)",
+        "cel-unknown-field.yaml:25: spec.checks[0].always: primary has no field 'redy'; did you mean 'ready'? (allowed: exists, name, uid, desired, replicas, updated, ready, available, hash, images, uids, generation, observed)",
     ],
     "cel-unknown-phase.yaml": [
-        "cel-unknown-phase.yaml:19: spec.steps[0].until: is never 'Done' (allowed: Initializing, Initialized, Waiting, Progressing, WaitingPromotion, Promoting, Finalising, Succeeded, Failed, Terminating, Terminated)",
+        "cel-unknown-phase.yaml:19: spec.steps[0].until: is never 'Done' (allowed: Initializing, Initialized, Waiting, Progressing, WaitingPromotion, Promoting, Finalising, Succeeded, Failed, Frozen, Terminating, Terminated)",
     ],
     "cel-unknown-value.yaml": [
         "cel-unknown-value.yaml:25: spec.checks[0].always: there is no value 'replica'; did you mean 'replicas'? (allowed: replicas, interval)",
     ],
     "cel-unknown-variable.yaml": [
-        "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, rollouts, subject, primary, target, pods, workloads, services, nodes, route, autoscalers, configs, calls, gates)",
+        "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, rollouts, analyses, subject, primary, target, pods, workloads, services, nodes, apex, at, route, autoscalers, configs, calls, gates, queries)",
     ],
     "check-of-two-kinds.yaml": [
         "check-of-two-kinds.yaml:26: spec.checks[0].never: a check says one thing, this one has always and never (allowed: eventually, always, never)",
     ],
     "check-says-nothing.yaml": [
         "check-says-nothing.yaml:24: spec.checks[0]: says nothing; give one of these (allowed: eventually, always, never)",
+    ],
+    "controller-flags.yaml": [
+        f"controller-flags.yaml:16: spec.controller.worker: is no flag of the bundled controller that a scenario can set; did you mean 'workers'? (allowed: {_FLAGS})",
+        "controller-flags.yaml:17: spec.controller.workers: '0' is not a whole number from 1 to 1000",
+        "controller-flags.yaml:18: spec.controller.logLevel: needs a value, not true or false",
+        "controller-flags.yaml:19: spec.controller.leaderElect: must be true or false",
+        f"controller-flags.yaml:20: spec.controller.kubeconfig: is no flag of the bundled controller that a scenario can set (allowed: {_FLAGS})",
+        "controller-flags.yaml:21: spec.controller.clusterName: must be one value, not a list (allowed: a text, a number, true, false, null)",
+    ],
+    "controller-of-nothing.yaml": [
+        "controller-of-nothing.yaml:15: spec.controller: must not be empty",
+    ],
+    "controller-without-feature.yaml": [
+        "controller-without-feature.yaml:17: spec.controller.maxConcurrentAnalyses: needs 'start-limit' in spec.requires, for other subjects are started without it",
     ],
     "cyclic-include.yaml": [
         "cycle-b.yaml.j2:3: includes itself: cycle-a.yaml.j2 -> cycle-b.yaml.j2 -> cycle-a.yaml.j2",
@@ -145,6 +166,11 @@ BROKEN: dict[str, list[str]] = {
     "matrix-of-unknown-value.yaml": [
         "matrix-of-unknown-value.yaml:15: spec.matrix.size: is not declared in spec.values (allowed: replicas, interval)",
     ],
+    "metric-of-no-kind.yaml": [
+        "metric-of-no-kind.yaml:7: spec.metrics.errors: 'throttled' is no value of a metric (allowed: a number, 'NaN', absent, '5/s' (a counter that grows))",
+        "metric-of-no-kind.yaml:13: spec.steps[1].metric.success: 'refused' is no value of a metric (allowed: a number, 'NaN', absent, '5/s' (a counter that grows), down, throttled)",
+        "metric-of-no-kind.yaml:16: spec.checks[0].always: queries has no field 'pek'; did you mean 'peak'? (allowed: total, refused, passed, peak, counted, counted_peak)",
+    ],
     "no-checks.yaml": [
         "no-checks.yaml:5: spec.checks: is missing",
     ],
@@ -186,6 +212,9 @@ BROKEN: dict[str, list[str]] = {
     ],
     "patch-of-two-kinds.yaml": [
         "patch-of-two-kinds.yaml:22: spec.steps[1].patch: needs one of template, merge and status (allowed: template, merge, status)",
+    ],
+    "queries-without-metrics.yaml": [
+        "queries-without-metrics.yaml:13: spec.checks[0].always: looks at queries, but there is no spec.metrics that could be asked for",
     ],
     "receiver-of-nothing.yaml": [
         "receiver-of-nothing.yaml:7: spec.receiver: declares neither gates nor alerts, so that it answers nothing (allowed: gates, alerts)",
@@ -255,10 +284,10 @@ BROKEN: dict[str, list[str]] = {
         "unknown-failing-check.yaml:13: spec.variants.two.expect.fail[0]: 'serve' is no check; did you mean 'served'? (allowed: served, steps-completed, ends-in, settled, recorded, nothing-forbidden, nothing-left)",
     ],
     "unknown-feature.yaml": [
-        "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, change-fence, config-tracking, confirm-promotion, daemonset, deployment, freeze, knative, manual-rollback-aborts, match-label-keys, metrics, mirroring, progress-deadline, provider-kubernetes, restart-on-new-revision, session-affinity, skip-analysis, sub-10s-interval, suspend, traffic-weights, webhooks, audit, kubernetes-upgrade, gateway-api, istio, keda, knative-crds, simulated-routes, network, real-pods, several-nodes)",
+        "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, change-fence, config-tracking, confirm-promotion, daemonset, deployment, freeze, knative, manual-rollback-aborts, match-label-keys, metrics, metrics-rate, mirroring, progress-deadline, provider-kubernetes, restart-on-new-revision, restore-adopt, restore-revert, session-affinity, skip-analysis, start-limit, sub-10s-interval, suspend, traffic-weights, webhooks, audit, kubernetes-upgrade, gateway-api, istio, keda, knative-crds, simulated-routes, network, real-pods, several-nodes)",
     ],
     "unknown-field.yaml": [
-        "unknown-field.yaml:14: spec.setle: is not a known field; did you mean 'settle'? (allowed: question, setup, requires, subject, kubernetes, nodes, values, variants, matrix, expect, settle, receiver, metrics, manifests, steps, record, checks, doneWhen)",
+        "unknown-field.yaml:14: spec.setle: is not a known field; did you mean 'settle'? (allowed: question, setup, requires, subject, controller, kubernetes, nodes, values, variants, matrix, expect, settle, receiver, metrics, manifests, steps, record, checks, doneWhen)",
     ],
     "unknown-from.yaml": [
         "unknown-from.yaml:26: spec.checks[0].from: 'initialize' is no step; did you mean 'initialise'? (allowed: initialise, change, end)",
@@ -267,7 +296,7 @@ BROKEN: dict[str, list[str]] = {
         "unknown-kubernetes.yaml:15: spec.kubernetes: '35' is no version of Kubernetes (allowed: vX.Y, vX.Y.Z)",
     ],
     "unknown-phase.yaml": [
-        "unknown-phase.yaml:13: spec.variants.two.expect.phase: cannot be 'Done' (allowed: Initializing, Initialized, Waiting, Progressing, WaitingPromotion, Promoting, Finalising, Succeeded, Failed, Terminating, Terminated, any)",
+        "unknown-phase.yaml:13: spec.variants.two.expect.phase: cannot be 'Done' (allowed: Initializing, Initialized, Waiting, Progressing, WaitingPromotion, Promoting, Finalising, Succeeded, Failed, Frozen, Terminating, Terminated, any)",
     ],
     "unknown-subject.yaml": [
         "unknown-subject.yaml:15: spec.subject: 'flager' names no subject (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE, installed)",

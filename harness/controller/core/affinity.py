@@ -11,11 +11,13 @@ that label alone, and a rewritten value under another key would match no pod at 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.controller.core.names import PRIMARY_SUFFIX, Names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from harness.controller.core.decision import JSON
 
 _TERMS: Final = (
@@ -29,29 +31,43 @@ def rewrite_pod_spec(spec: JSON, names: Names) -> None:
 
     Concerned are podAntiAffinity, podAffinity (O4) and topologySpreadConstraints.
     """
+    for selector in _selectors(spec):
+        _replace(selector, names.label, _to_primary(names))
+
+
+def undo_pod_spec(spec: JSON, names: Names) -> None:
+    """Point the terms of a primary's pod spec (a copy, changed in place) at the target's pods again."""
+    back = {new: old for old, new in _to_primary(names).items()}
+    for selector in _selectors(spec):
+        _replace(selector, names.label, back)
+
+
+def rewrite_selector(selector: JSON | None, names: Names) -> None:
+    """Replace the value that names the workload in a label selector, in place."""
+    if selector:
+        _replace(selector, names.label, _to_primary(names))
+
+
+def _selectors(spec: JSON) -> Iterator[JSON]:
     affinity = spec.get("affinity") or {}
     for kind in ("podAntiAffinity", "podAffinity"):
         for terms in _TERMS:
             for entry in (affinity.get(kind) or {}).get(terms) or []:
                 # A preferred term is wrapped with its weight.
-                term = entry.get("podAffinityTerm", entry)
-                rewrite_selector(term.get("labelSelector"), names)
+                yield entry.get("podAffinityTerm", entry).get("labelSelector") or {}
     for constraint in spec.get("topologySpreadConstraints") or []:
-        rewrite_selector(constraint.get("labelSelector"), names)
+        yield constraint.get("labelSelector") or {}
 
 
-def rewrite_selector(selector: JSON | None, names: Names) -> None:
-    """Replace the value that names the workload in a label selector, in place."""
-    if not selector:
-        return
+def _replace(selector: JSON, label: str, values: Mapping[str, str]) -> None:
     labels = selector.get("matchLabels") or {}
-    if names.label in labels:
-        labels[names.label] = _value(labels[names.label], names)
+    if label in labels:
+        labels[label] = values.get(labels[label], labels[label])
     for expression in selector.get("matchExpressions") or []:
-        if expression.get("key") == names.label and expression.get("values"):
-            expression["values"] = [_value(value, names) for value in expression["values"]]
+        if expression.get("key") == label and expression.get("values"):
+            expression["values"] = [values.get(value, value) for value in expression["values"]]
 
 
-def _value(value: Any, names: Names) -> Any:
+def _to_primary(names: Names) -> dict[str, str]:
     """The label's own value counts (O3), and the Deployment's name, which is all that Flagger looks at."""
-    return value + PRIMARY_SUFFIX if value in (names.value, names.target) else value
+    return {value: value + PRIMARY_SUFFIX for value in (names.target, names.value)}

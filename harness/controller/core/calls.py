@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
 
 Kind = Literal["webhook", "metric"]
+Undecided = Literal["", "TooManyRequests", "TimedOut"]
+"""Why a metrics provider gives no verdict, as reason of condition Unmeasured; empty: it gives one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +46,7 @@ class Answer:
     """metric: the number."""
     message: str = ""
     """Why not, in words for people; never a credential."""
+    undecided: Undecided = ""
+    """metric: it was neither measured nor is it a failed check, because its provider has too much to do. `ok` is False then."""
+    retry_after: float | None = None
+    """Undecided: seconds from `at` until the provider wants to be asked again; None when it does not say."""

@@ -2,12 +2,14 @@
 
 Questions are asked one after the other, and the first answer that decides ends the round. Nothing is remembered but the answers
 themselves: whoever asks again with the same answers comes to the same result. A round that ends in a closed gate writes nothing new
-to the status, so the next one, an interval later, is told apart by its number.
+to the status, so the next one, an interval later, is told apart by its number. So does a round without a verdict: metrics whose provider
+has too much to do (429, time-outs) neither fail nor pass, and the round is made again when the provider wants to be asked again. A check that
+does fail decides all the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from harness.controller.core.analysis import metrics, webhooks
@@ -15,10 +17,10 @@ from harness.controller.core.analysis import metrics, webhooks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from harness.controller.core.calls import Answer, Call
+    from harness.controller.core.calls import Answer, Call, Undecided
     from harness.controller.core.decision import JSON
 
-Outcome = Literal["asking", "passed", "failed", "held", "rollback"]
+Outcome = Literal["asking", "passed", "failed", "held", "rollback", "unmeasured"]
 STEADY: Final = "steady"
 """The gate that is no hook."""
 
@@ -39,7 +41,9 @@ class Checkup:
     muted: bool = False
     """The hook asks not to raise an alert."""
     again_in: float | None = None
-    """Held: seconds until the next round."""
+    """Held and unmeasured: seconds until the next round."""
+    undecided: Undecided = ""
+    """Unmeasured: why. Failed: that this is no verdict either, and counts only because it has lasted for too long."""
 
 
 class _Pending(Exception):  # noqa: N818 - not an error: the round goes on when the answer is there
@@ -62,6 +66,10 @@ class Moment:
     now: float
     revision: str = ""
     """The Knative revision under analysis, for metrics."""
+    patience: float = 0.0
+    """Seconds for which no verdict is no failed check (`Policy.no_verdict_timeout`)."""
+    unmeasured_since: float | None = None
+    """Since when there has been no verdict, as the status says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +95,12 @@ def examine(moment: Moment, plan: Plan) -> Checkup:
             result = asked.result(plan)
         except _Pending as missing:
             return Checkup("asking", missing.call)
-        if result.outcome != "held":
+        if result.outcome not in ("held", "unmeasured"):
             return result
-        again = (asked.last or moment.now) + moment.interval - moment.now
+        wait = moment.interval if result.again_in is None else result.again_in
+        again = (asked.last or moment.now) + wait - moment.now
         if again > 0:
-            return Checkup(
-                "held",
-                gate=result.gate,
-                name=result.name,
-                message=result.message,
-                muted=result.muted,
-                again_in=again,
-            )
+            return replace(result, again_in=again)
         number += 1
 
 
@@ -160,16 +162,41 @@ class _Round:
         return None
 
     def _metrics(self) -> Checkup | None:
+        """Return the first check that fails, or that there is no verdict; None when all pass."""
+        open_: list[tuple[JSON, Answer]] = []
         for index, entry in enumerate(metrics.entries(self._moment.canary)):
             occasion = f"{self._occasion}|{index}"
             call = metrics.call(
                 self._moment.canary, entry, occasion, revision=self._moment.revision
             )
             answer = self._answer(call)
+            if answer.undecided and self._moment.patience > 0:
+                open_.append((entry, answer))
+                continue
             good, message = metrics.verdict(entry, answer)
             if not good:
                 return Checkup("failed", name=str(entry.get("name") or ""), message=message)
-        return None
+        return self._undecided(open_) if open_ else None
+
+    def _undecided(self, open_: list[tuple[JSON, Answer]]) -> Checkup:
+        """Return what comes of metrics without a verdict: another round, or a failed check when that has lasted for too long."""
+        moment = self._moment
+        entry, answer = open_[0]
+        _, message = metrics.verdict(entry, answer)
+        name = str(entry.get("name") or "")
+        since = moment.unmeasured_since
+        # By the time of the answers: the same ones must never come to another result only because time has passed.
+        if since is not None and self.last - since >= moment.patience:
+            message += f" (no verdict for {moment.patience:g} s, which counts as a failed check)"
+            return Checkup("failed", name=name, message=message, undecided=answer.undecided)
+        waits = (moment.interval if a.retry_after is None else a.retry_after for _, a in open_)
+        return Checkup(
+            "unmeasured",
+            name=name,
+            message=message,
+            again_in=max(waits),
+            undecided=answer.undecided,
+        )
 
     def _each(self, kind: str, phase: str) -> Iterator[tuple[JSON, Answer]]:
         """Yield each hook with its answer. Lazily: one is only called when those before it did not decide."""

@@ -11,7 +11,8 @@ Mirroring: exists only while the canary gets a copy of the traffic.
 PostRollout: how the post-rollout hooks went; Unknown while they are still to be called. Only where there are any.
 ChangePending: exists only while the Canary is suspended and its target has changed.
 RoutesKept: exists from a freeze, or a restart under freezeOnFailure, until the promotion or a rollback: the traffic stays with the target.
-Queued: True while a run waits for its turn (limit on starts); lastTransitionTime is when the change was seen.
+Queued: True while a run has no slot for its analysis (limit on starts). Reason StartLimit: it waits for its turn; SlotGivenUp: it cannot go
+on now. lastTransitionTime is when the change was seen, or the slot given up; the deadline of a run that has begun stands still from there.
 Unmeasured: exists only while metrics give no verdict (429, time-out); lastTransitionTime is since when.
 Restored: whether a failed revision was taken out of the target again; Unknown while it is still to be. Only with analysis.restore.
 Warned: exists only while something about the Canary cannot work as it is; the message says what.
@@ -45,7 +46,12 @@ ANALYSING: Final = "Analysing"
 
 State = Literal["True", "False", "Unknown"]
 
-_STATES: Final[dict[str, State]] = {"Initialized": "True", "Succeeded": "True", "Failed": "False", "Frozen": "False"}
+_STATES: Final[dict[str, State]] = {
+    "Initialized": "True",
+    "Succeeded": "True",
+    "Failed": "False",
+    "Frozen": "False",
+}
 
 
 def state_of(phase: str) -> State:

@@ -106,6 +106,8 @@ class Write:
     body: JSON
     precondition: str = ""
     """The resourceVersion that `body` was computed from; empty for create."""
+    uid: str = ""
+    """delete: this very object, in the state of `precondition`, with what it owns; refused when another one has its name, or it was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,8 @@ class Refresh:
     """Its hash; another one means that somebody changed the template meanwhile, which must not be fenced in."""
     revision: str = ""
     """The revision of the template with that hash, when it is known from before the write."""
+    otherwise: JSON | None = None
+    """When the answer holds another template: the status patch to write instead, to which its hash and fence are added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +165,16 @@ class Decision:
     """When set, the status gets the fence of what the write to the target returned."""
     tracking: bool = False
     """Nothing but tracking is written: a refusal is a warning, and the rollout goes on (spec change-detection B5)."""
+    keeps_answers: bool = False
+    """The status write counts no answer: those that there are stay."""
     calls: tuple[Call, ...] = ()
     """Questions to be answered before the next pass; nothing else is decided meanwhile but `writes` and `notes`."""
     asks_turn: bool = False
     """Nothing was decided yet: ask the line for a turn and decide again."""
     reads_pods: bool = False
     """Nothing was decided yet: count the target's ready pods and decide again."""
+    pods: JSON = field(default_factory=dict)
+    """Labels that tell the target's pods from others that its selector finds too."""
     reads_revisions: bool = False
     """Nothing was decided yet: read the target's ReplicaSets and decide again."""
     looked: str = ""

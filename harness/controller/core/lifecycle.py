@@ -58,7 +58,9 @@ def irrevocable(scene: Scene) -> str:
 
 
 def _led_away(scene: Scene) -> bool:
-    """Whether a bootstrap got as far as the apex Service."""
+    """Whether a bootstrap got as far as the apex Service, or as the pods where those are parked."""
+    if not scene.workload.copies:
+        return scene.primary_exists
     apex = scene.world.services.get(scene.names.apex)
     selector = ((apex or {}).get("spec") or {}).get("selector") or {}
     return bool(selector.get(scene.names.label) == scene.names.primary_value)

@@ -44,6 +44,15 @@ def written(obj: JSON, field: Field) -> float | None:
     return max((time for time in times if time is not None), default=None)
 
 
+def last_written(obj: JSON, field: Field, manager: str) -> tuple[float | None, float | None]:
+    """Return when this manager, and when any other, last wrote as a holder of a field; None for who holds nothing of it."""
+    times: dict[bool, list[float]] = {True: [], False: []}
+    for entry in _holding(obj, field):
+        if (time := seconds(entry.get("time"))) is not None:
+            times[entry.get("manager") == manager].append(time)
+    return max(times[True], default=None), max(times[False], default=None)
+
+
 def content_written(obj: JSON) -> float | None:
     """Return when a writer of a ConfigMap's or Secret's content last wrote; None when the object does not say."""
     entries: list[JSON] = obj["metadata"].get("managedFields") or []

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 from harness.controller.core import autoscalers
 from harness.controller.core.configs import references
 from harness.controller.core.configs.checksums import PLURALS
-from harness.controller.core.names import PRIMARY_SUFFIX, names_of
+from harness.controller.core.names import KIND, PRIMARY_SUFFIX, names_of
+from harness.controller.core.ownership import controller_of
 from harness.controller.core.routers.registry import router_for
+from harness.controller.core.targets.parked import PARKED_BY, SETS
 from harness.controller.core.targets.registry import target_for
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 """Plural and name."""
 REVISIONS: Final = "krevisions"
+_PARKED: Final = "parked/"
+"""Before the name of a Canary: no object is called so."""
 CONFIGS: Final = ("configmaps", "secrets")
 SERVICE_LABEL: Final = "serving.knative.dev/service"
 """Label of a Knative revision: the Service that it belongs to."""
@@ -33,6 +37,8 @@ def kinds(canary: JSON, *, configs: bool = True) -> tuple[str, ...]:
     found = ["services", target.plural, *router.needs]
     if target.plural == "kservices":
         found.append(REVISIONS)
+    if target.pods and not target.copies:
+        found.append(SETS)
     if scaler := autoscalers.needs(canary):
         found.append(scaler)
     if configs and target.pods:
@@ -63,6 +69,9 @@ def _further(canary: JSON, target: JSON | None, kind: Target) -> Iterator[Key]:
         yield "services", names.target + "-canary"
     if kind.plural == "kservices":
         yield REVISIONS, names.target
+    if kind.pods and not kind.copies:
+        yield SETS, names.target
+        yield SETS, _PARKED + names.canary
     for plural in router.needs if router else ():
         for name in (names.apex, names.primary_service, names.canary_service):
             yield plural, name
@@ -77,8 +86,17 @@ def _further(canary: JSON, target: JSON | None, kind: Target) -> Iterator[Key]:
 
 
 def subject(plural: str, obj: JSON) -> str:
-    """Return the name under which an object concerns Canaries: its own, but of a Knative revision that of its Service."""
+    """Return the name under which an object concerns Canaries: its own, but of a Knative revision that of its Service.
+
+    A ReplicaSet concerns whom it belongs to: a target, or the Canary that parked it.
+    """
     meta = obj["metadata"]
+    if plural == SETS:
+        owner = controller_of(obj)
+        if owner is not None and owner.get("kind") != KIND:
+            return str(owner.get("name"))
+        by = owner.get("name") if owner else (meta.get("annotations") or {}).get(PARKED_BY)
+        return f"{_PARKED}{by}" if by else ""
     if plural == REVISIONS:
         return str((meta.get("labels") or {}).get(SERVICE_LABEL) or "")
     return str(meta["name"])

@@ -14,29 +14,34 @@ Differences to Flagger that show here, each on purpose:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from harness.controller.core import adoption, lifecycle, pruned, restore, tracking, upkeep
 from harness.controller.core import conditions as cond
-from harness.controller.core import lifecycle, pruned, tracking, upkeep
+from harness.controller.core import guards as when
+from harness.controller.core.actions import adoption as adopt
 from harness.controller.core.actions import (
     base,
     bootstrap,
     deletion,
     failure,
+    frozen,
     general,
     promotion,
+    queue,
     run,
+    unmeasured,
 )
+from harness.controller.core.actions import restore as reverted
+from harness.controller.core.adoption import Stage
 from harness.controller.core.change import Row
 from harness.controller.core.scene import Scene
-from harness.controller.core.strategies.traffic import kept_canary
 
 if TYPE_CHECKING:
-    from harness.controller.core.decision import JSON, Decision, World
+    from collections.abc import Mapping
 
-Guard = Callable[[Scene], bool]
+    from harness.controller.core.decision import JSON, Decision, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class Rule:
     name: str
     phases: frozenset[str] | None
     """None: any phase."""
-    when: Guard
+    when: when.Guard
     do: base.Action
 
 
@@ -59,221 +64,195 @@ IDLE: Final = frozenset({"Initialized", "Succeeded", "Failed"})
 WAITING: Final = frozenset({"Waiting"})
 BEFORE: Final = IDLE | WAITING
 RUN: Final = frozenset({"Progressing", "WaitingPromotion"})
+AFTER: Final = IDLE | RUN
+"""Phases in which what served before the last promotion may go."""
 PROMOTING: Final = frozenset({"Promoting"})
 FINALISING: Final = frozenset({"Finalising"})
+FROZEN: Final = frozenset({"Frozen"})
+OVER: Final = ENDED | FROZEN
+"""A run has ended."""
 ENDING: Final = PROMOTING | FINALISING
-
-
-def always(_: Scene) -> bool:
-    """Whatever is."""
-    return True
-
-
-def booting(guard: Guard) -> Guard:
-    """Add: and the primary has never taken over."""
-    return lambda s: not s.initialised and guard(s)
-
-
-def going(guard: Guard) -> Guard:
-    """Add: and the Canary is being deleted."""
-    return lambda s: lifecycle.deleting(s.canary) and guard(s)
-
-
-def _late(s: Scene) -> bool:
-    return s.deadline_in <= 0
-
-
-def _promoted(s: Scene) -> bool:
-    return s.primary_carries_applied and s.primary_ready.ready
-
-
-def _lost(s: Scene) -> bool:
-    """The status names a revision that the primary did not get and the target does not hold: hashes drifted, or others wrote."""
-    return not s.primary_carries_applied and s.pair.revision != s.applied_revision
-
-
-def _has(kind: str) -> Guard:
-    return lambda s: cond.find(s.status, kind) is not None
-
-
-def _warned_wrong(s: Scene) -> bool:
-    told = (cond.find(s.status, cond.WARNED) or {}).get("message") or ""
-    return bool(told != " ".join(s.warnings))
-
-
-def _unjudged(s: Scene) -> bool:
-    """Somebody else's status, and ReplicaSets would tell whether the target changed since (D11)."""
-    return s.tracking.foreign and s.revisions_needed
-
-
-def _told_wrong(s: Scene) -> bool:
-    told = cond.find(s.status, pruned.CONDITION) is not None
-    return told != s.world.prunes_fence and not s.world.tracking_held
-
-
-def _annotation_spent(s: Scene) -> bool:
-    settled = bool(s.status.get(pruned.FENCE_FIELD)) and not s.world.prunes_fence
-    return settled and pruned.annotated(s.canary) and not s.world.tracking_held
-
-
-def _row(row: Row) -> Guard:
-    return lambda s: s.verdict.row is row and s.tracking_due
-
-
-def _idle_pods(s: Scene) -> bool:
-    return s.workload.scales and not s.target_idle and not kept_canary(s.status)
-
-
-def _after(outcome: str) -> Guard:
-    def guard(s: Scene) -> bool:
-        told = cond.find(s.status, cond.POST_ROLLOUT) or {}
-        return told.get("status") == "Unknown" and (outcome == "asking") == (
-            s.after.outcome == "asking"
-        )
-
-    return guard
-
-
-def _gate(outcome: str) -> Guard:
-    """Return a guard on the hooks before a run; asked only when there is something to start."""
-    return lambda s: (s.new_revision or s.phase == "Waiting") and s.start_checkup.outcome == outcome
-
-
-def _step(outcome: str) -> Guard:
-    """Return a guard on the round of this step of the analysis."""
-    return lambda s: s.due and s.checkup.outcome == outcome
-
-
-def _stepped(guard: Guard) -> Guard:
-    """Add: and the round agreed to everything."""
-    passed = _step("passed")
-    return lambda s: passed(s) and guard(s)
-
-
-def _cut_off(s: Scene) -> bool:
-    """A promotion was cut off before its status: Knative's newest revision is the primary's, so that none is left to be analysed."""
-    return s.workload.plural == "kservices" and s.workload.holds(s.pair)
-
-
-def _taken_back(s: Scene) -> bool:
-    """Nothing waits any more: the target holds again what is promoted, or what failed before."""
-    return not s.new_revision and not s.tracking.foreign
 
 
 # fmt: off
 TABLE: Final[tuple[Rule, ...]] = (
+    # a target that is made again: what was begun is finished, whatever becomes of its Canary meanwhile
+    Rule("adopt-withdraw",     ANY,        adoption.overruled,                                adopt.withdraw),
+    Rule("adopt-wait",         ANY,        when.adopting(Stage.GOING, Stage.ADOPTING, Stage.TAKEN, Stage.UNSEEN), adopt.wait),
+    Rule("adopt-create",       ANY,        when.adopting(Stage.CREATE),                       adopt.create),
+    Rule("adopt-release",      ANY,        when.adopting(Stage.RELEASE),                      adopt.release),
+    Rule("adopt-verify",       ANY,        when.adopting(Stage.VERIFY),                       adopt.verify),
+    Rule("adopt-lost",         ANY,        when.adopting(Stage.LOST),                         adopt.lost),
+    Rule("adopt-others",       ANY,        when.adopting(Stage.OTHERS),                       adopt.others),
+    Rule("adopt-overtaken",    ANY,        when.adopting(Stage.OVERTAKEN),                    adopt.overtaken),
+
     # a Canary that goes
-    Rule("deleted",            ANY,        going(lambda s: not lifecycle.held(s.canary)),     base.rest),
-    Rule("release",            ANY,        going(lambda s: s.phase == "Terminated"),          deletion.release),
-    Rule("nothing-to-revert",  ANY,        going(lambda s: bool(lifecycle.irrevocable(s))),   deletion.nothing_to_revert),
-    Rule("terminating",        ANY,        going(lambda s: s.phase != "Terminating"),         deletion.announce),
-    Rule("restore-pods",       ANY,        going(lambda s: bool(lifecycle.pods_back(s))),     deletion.restore),
-    Rule("give-up",            ANY,        going(lambda s: not s.reverted.ready and _late(s)), deletion.give_up),
-    Rule("restore-wait",       ANY,        going(lambda s: not s.reverted.ready),             deletion.wait_for_target),
-    Rule("count-pods",         ANY,        going(lambda s: s.to_be_counted and bool(lifecycle.traffic_back(s))), deletion.count_pods),
-    Rule("give-back",          ANY,        going(lambda s: bool(lifecycle.traffic_back(s))),  deletion.give_back),
-    Rule("reverted",           ANY,        going(always),                                     deletion.reverted),
+    Rule("deleted",            ANY,        when.going(lambda s: not lifecycle.held(s.canary)), base.rest),
+    Rule("adopt-resume",       ANY,        when.going(adoption.resting),                      adopt.resume),
+    Rule("release",            ANY,        when.going(lambda s: s.phase == "Terminated"),     deletion.release),
+    Rule("nothing-to-revert",  ANY,        when.going(lambda s: bool(lifecycle.irrevocable(s))), deletion.nothing_to_revert),
+    Rule("terminating",        ANY,        when.going(lambda s: s.phase != "Terminating"),    deletion.announce),
+    Rule("restore-pods",       ANY,        when.going(lambda s: bool(lifecycle.pods_back(s))), deletion.restore),
+    Rule("give-up",            ANY,        when.going(lambda s: not s.reverted.ready and when.late(s)), deletion.give_up),
+    Rule("restore-wait",       ANY,        when.going(lambda s: not s.reverted.ready),        deletion.wait_for_target),
+    Rule("count-pods",         ANY,        when.going(lambda s: s.to_be_counted and bool(lifecycle.traffic_back(s))), deletion.count_pods),
+    Rule("give-back",          ANY,        when.going(lambda s: bool(lifecycle.traffic_back(s))), deletion.give_back),
+    Rule("reverted",           ANY,        when.going(when.always),                           deletion.reverted),
 
     # what stands above every phase
+    Rule("give-slot-up",       RUN,        queue.stalled,                                     queue.give_up),
     Rule("suspended",          ANY,        lambda s: s.settings.suspended,                    general.suspended),
-    Rule("resumed",            ANY,        _has(cond.CHANGE_PENDING),                         general.resumed),
+    Rule("resumed",            ANY,        when.has(cond.CHANGE_PENDING),                     general.resumed),
     Rule("refused",            ANY,        lambda s: s.refused is not None,                   general.refuse),
-    Rule("accepted",           ANY,        _has(cond.ACCEPTED),                               general.accept),
-    Rule("finalizer",          ANY,        lambda s: lifecycle.held(s.canary) != s.settings.revert, general.keep_finalizer),
+    Rule("accepted",           ANY,        when.has(cond.ACCEPTED),                           general.accept),
+    Rule("finalizer",          ANY,        lambda s: lifecycle.held(s.canary) != (s.settings.revert or adoption.holds(s)), general.keep_finalizer),
+    Rule("order-spent",        ANY,        lambda s: when.ordered(s) and s.phase not in FROZEN, frozen.order_spent),
+    Rule("adopt-renew",        ANY,        lambda s: when.adopting(Stage.DELETE)(s) and adoption.outdated(s), adopt.renew),
+    Rule("adopt-delete",       ANY,        when.adopting(Stage.DELETE),                       adopt.delete),
+    Rule("pause-again",        ANY,        adoption.resumed,                                  adopt.pause_again),
     Rule("target-missing",     ANY,        lambda s: s.world.target is None,                  general.target_missing),
     Rule("foreign-primary",    ANY,        lambda s: bool(s.foreign_primary),                 general.foreign_primary),
-    Rule("first-sight",        NEW,        always,                                            bootstrap.announce),
-    Rule("degraded",           ANY,        _told_wrong,                                       tracking.tell_degraded),
-    Rule("annotation-spent",   ANY,        _annotation_spent,                                 tracking.drop_annotation),
-    Rule("warn",               ANY,        _warned_wrong,                                     general.warn),
+    Rule("first-sight",        NEW,        when.always,                                       bootstrap.announce),
+    Rule("degraded",           ANY,        when.told_wrong,                                   tracking.tell_degraded),
+    Rule("annotation-spent",   ANY,        when.annotation_spent,                             tracking.drop_annotation),
+    Rule("warn",               ANY,        when.warned_wrong,                                 general.warn),
     Rule("hindered",           ANY,        lambda s: bool(upkeep.hindrance(s)),               general.hindered),
     Rule("upkeep",             ANY,        lambda s: bool(upkeep.upkeep(s)),                  general.mend),
+    Rule("adopt-spent",        ANY,        adoption.spent,                                    adopt.went_on),
     Rule("comparison-failed",  IDLE,       lambda s: s.tracking.foreign and s.verdict.error,  tracking.comparison_failed),
-    Rule("bootstrap-wait",     BOOT,       booting(lambda s: not s.primary_exists and not s.workload.pods), bootstrap.wait_for_first),
-    Rule("primary-missing",    ANY,        lambda s: not s.primary_exists,                    general.primary_missing),
+    Rule("bootstrap-wait",     BOOT,       when.booting(lambda s: not s.primary_exists and not s.workload.pods), bootstrap.wait_for_first),
+    Rule("primary-missing",    ANY,        lambda s: not s.primary_exists and not when.first_park(s), general.primary_missing),
 
     # bootstrap: nothing live is touched before the primary is ready
-    Rule("read-revisions",     BOOT,       booting(lambda s: s.primary_ready.ready and s.revisions_needed), tracking.read_revisions),
-    Rule("lead-to-primary",    BOOT,       booting(lambda s: s.primary_ready.ready and bool(upkeep.traffic(s))), bootstrap.lead_to_primary),
-    Rule("initialise",         BOOT,       booting(lambda s: s.primary_ready.ready and not s.route_waits), bootstrap.initialise),
-    Rule("repair-bootstrap",   FAILED,     booting(lambda s: s.primary_elsewhere),            bootstrap.repair),
-    Rule("bootstrap-broken",   FAILED,     booting(always),                                   bootstrap.wait_for_primary),
-    Rule("bootstrap-failed",   BOOT,       booting(_late),                                    bootstrap.failed),
-    Rule("bootstrap-route",    BOOT,       booting(lambda s: s.primary_ready.ready),          bootstrap.wait_for_route),
-    Rule("bootstrap-wait",     BOOT,       booting(always),                                   bootstrap.wait_for_primary),
+    Rule("read-revisions",     BOOT,       when.booting(lambda s: s.primary_ready.ready and s.revisions_needed), tracking.read_revisions),
+    Rule("lead-to-primary",    BOOT,       when.booting(lambda s: s.primary_ready.ready and bool(upkeep.traffic(s))), bootstrap.lead_to_primary),
+    Rule("initialise",         BOOT,       when.booting(lambda s: s.primary_ready.ready and not s.route_waits), bootstrap.initialise),
+    Rule("repair-bootstrap",   FAILED,     when.booting(lambda s: s.primary_elsewhere),       bootstrap.repair),
+    Rule("bootstrap-broken",   FAILED,     when.booting(when.always),                         bootstrap.wait_for_primary),
+    Rule("bootstrap-failed",   BOOT,       when.booting(when.late),                           bootstrap.failed),
+    Rule("bootstrap-route",    BOOT,       when.booting(lambda s: s.primary_ready.ready),     bootstrap.wait_for_route),
+    Rule("bootstrap-wait",     BOOT,       when.booting(when.always),                         bootstrap.wait_for_primary),
 
     # the end of the run before
-    Rule("post-rollout-ask",   ENDED,      _after("asking"),                                  general.ask_after),
-    Rule("post-rollout",       ENDED,      _after("answered"),                                general.told_after),
+    Rule("freeze-told",        FROZEN,     when.untold,                                       frozen.tell),
+    Rule("post-rollout-ask",   OVER,       when.after("asking"),                              general.ask_after),
+    Rule("post-rollout",       OVER,       when.after("answered"),                            general.told_after),
+
+    # analysis.restore: revert; what failed is taken out of the target, unless another revision is there already
+    Rule("restore-off",        FAILED,     restore.called_off,                                reverted.call_off),
+    Rule("restored",           FAILED,     restore.came_back,                                 reverted.restored),
+    Rule("not-kept",           FAILED,     restore.changed_on_the_way,                        reverted.not_kept),
+    Rule("read-revisions",     FAILED,     restore.revisions_needed,                          tracking.read_revisions),
+    Rule("restore-target",     FAILED,     restore.due,                                       reverted.revert),
+    Rule("adopt-needless",     FAILED,     adoption.needless,                                 reverted.put_back),
+    Rule("adopt-intend",       FAILED,     adoption.due,                                      adopt.intend),
+    Rule("put-back",           FAILED,     restore.put_back,                                  reverted.put_back),
 
     # idle, or waiting for a gate: is there a new revision?
-    Rule("read-revisions",     IDLE,       lambda s: s.tracking.settled and _unjudged(s),     tracking.read_revisions),
+    Rule("read-revisions",     IDLE,       lambda s: s.tracking.settled and when.unjudged(s), tracking.read_revisions),
     Rule("read-revisions",     IDLE,       lambda s: s.proof_needed,                          tracking.read_revisions),
+    Rule("unqueued",           IDLE,       queue.pointless,                                   queue.leave),
     Rule("hold-start",         IDLE,       lambda s: s.new_revision and s.nothing_to_run,     run.hold_start),
-    Rule("withdrawn",          WAITING,    _taken_back,                                       run.withdrawn),
-    Rule("ask-start",          BEFORE,     _gate("asking"),                                   run.ask_start),
-    Rule("rejected",           BEFORE,     _gate("rollback"),                                 run.rejected),
-    Rule("hold-rollout",       BEFORE,     _gate("held"),                                     run.hold_rollout),
+    Rule("withdrawn",          WAITING,    when.taken_back,                                   run.withdrawn),
+    Rule("queued",             BEFORE,     lambda s: queue.joined(s) and queue.turn_missing(s) and queue.to_start(s), queue.queue),
+    Rule("ask-start",          BEFORE,     when.gate("asking"),                               run.ask_start),
+    Rule("rejected",           BEFORE,     when.gate("rollback"),                             run.rejected),
+    Rule("hold-rollout",       BEFORE,     when.gate("held"),                                 run.hold_rollout),
+    Rule("queue",              BEFORE,     lambda s: queue.turn_missing(s) and queue.to_start(s), queue.queue),
     Rule("start",              IDLE,       lambda s: s.new_revision,                          run.start),
-    Rule("start-waiting",      WAITING,    always,                                            run.start),
-    Rule("rebase",             IDLE,       _row(Row.REBASED),                                 tracking.rebase),
-    Rule("adopt",              IDLE,       _row(Row.MIGRATION_ADOPTED),                       tracking.adopt),
+    Rule("start-waiting",      WAITING,    when.always,                                       run.start),
+    Rule("rebase",             IDLE,       when.row(Row.REBASED),                             tracking.rebase),
+    Rule("adopt",              IDLE,       when.row(Row.MIGRATION_ADOPTED),                   tracking.adopt),
     Rule("track",              IDLE,       lambda s: s.tracking_due,                          tracking.track),
     Rule("track-configs",      IDLE,       lambda s: s.configs_due,                           tracking.track_configs),
     Rule("fence-returns",      IDLE,       lambda s: s.fence_returns,                         tracking.return_fence),
-    Rule("idle-pods",          IDLE,       _idle_pods,                                        failure.idle_pods),
-    Rule("idle",               IDLE,       always,                                            base.rest),
+    Rule("parked",             IDLE,       when.parked_unsaid,                                tracking.remember),
+    Rule("discard",            AFTER,      lambda s: s.drained_in <= 0 and when.left(s),      general.discard),
+    Rule("idle-pods",          IDLE,       when.idle_pods,                                    failure.idle_pods),
+    Rule("draining",           IDLE,       when.left,                                         general.drain),
+    Rule("idle",               IDLE,       when.always,                                       base.rest),
 
     # a run
     Rule("read-revisions",     RUN,        lambda s: s.proof_needed,                          tracking.read_revisions),
     Rule("restart",            RUN,        lambda s: s.new_revision,                          run.restart),
     Rule("abort",              RUN,        lambda s: s.verdict.rolled_back,                   failure.abort),
-    Rule("promoted-already",   RUN,        _cut_off,                                          promotion.promote),
+    Rule("promoted-already",   RUN,        when.cut_off,                                      promotion.promote),
     Rule("track-run",          RUN,        lambda s: s.tracking_due and not s.fence_only,     tracking.track),
     Rule("track-configs",      RUN,        lambda s: s.configs_due,                           tracking.track_configs),
     Rule("fence-returns",      RUN,        lambda s: s.fence_returns,                         tracking.return_fence),
+    Rule("freeze",             RUN,        lambda s: s.too_many_failed_checks and s.settings.freeze, frozen.failed_checks),
     Rule("failed-checks",      RUN,        lambda s: s.too_many_failed_checks,                failure.failed_checks),
     Rule("scale-up-again",     RUN,        lambda s: s.workload.scales and s.target_idle,     run.scale_up_again),
     Rule("readiness-lost",     RUN,        lambda s: not s.target_ready.ready and s.ready_since is not None, run.mark_lost),
-    Rule("not-ready-late",     RUN,        lambda s: not s.target_ready.ready and _late(s),   failure.not_ready),
+    Rule("queued-run",         RUN,        lambda s: queue.joined(s) and queue.turn_missing(s), queue.queue),
+    Rule("regained",           RUN,        queue.joined,                                      queue.regained),
+    Rule("freeze-late",        RUN,        lambda s: not s.target_ready.ready and when.late(s) and s.settings.freeze, frozen.not_ready),
+    Rule("not-ready-late",     RUN,        lambda s: not s.target_ready.ready and when.late(s), failure.not_ready),
     Rule("not-ready",          RUN,        lambda s: not s.target_ready.ready,                run.wait_for_target),
     Rule("ready",              RUN,        lambda s: s.ready_since is None,                   run.mark_ready),
     Rule("run-route",          RUN,        lambda s: bool(s.route_waits),                     run.wait_for_route),
     Rule("skip-analysis",      RUN,        lambda s: s.settings.skip_analysis,                promotion.promote),
-    Rule("asking",             RUN,        _step("asking"),                                   base.ask),
-    Rule("rollback-hook",      RUN,        _step("rollback"),                                 failure.asked_for),
-    Rule("check-failed",       RUN,        _step("failed"),                                   run.check_failed),
-    Rule("held",               RUN,        _step("held"),                                     run.hold),
-    Rule("begin",              RUN,        _stepped(lambda s: not s.begun),                   run.begin),
-    Rule("shift-all",          RUN,        _stepped(lambda s: s.at_end and s.shifts_all and not s.shifted_all), run.shift_all),
-    Rule("weight",             RUN,        _stepped(lambda s: s.mirroring and s.settings.strategy == "weights"), run.increase),
-    Rule("analysed",           RUN,        _stepped(lambda s: s.at_end),                      promotion.promote),
-    Rule("weight",             RUN,        _stepped(lambda s: s.settings.strategy == "weights"), run.increase),
-    Rule("iteration",          RUN,        _stepped(always),                                  run.advance),
+    Rule("asking",             RUN,        when.step("asking"),                               base.ask),
+    Rule("rollback-hook",      RUN,        when.step("rollback"),                             failure.asked_for),
+    Rule("measured",           RUN,        lambda s: s.due and unmeasured.measured(s),        unmeasured.over),
+    Rule("unmeasured",         RUN,        when.step("unmeasured"),                           unmeasured.wait),
+    Rule("check-failed",       RUN,        when.step("failed"),                               run.check_failed),
+    Rule("held",               RUN,        when.step("held"),                                 run.hold),
+    Rule("queue-run",          RUN,        when.stepped(lambda s: queue.turn_missing(s) and queue.regains(s)), queue.queue),
+    Rule("begin",              RUN,        when.stepped(lambda s: not s.begun),               run.begin),
+    Rule("shift-all",          RUN,        when.stepped(lambda s: s.at_end and s.shifts_all and not s.shifted_all), run.shift_all),
+    Rule("weight",             RUN,        when.stepped(lambda s: s.mirroring and s.settings.strategy == "weights"), run.increase),
+    Rule("analysed",           RUN,        when.stepped(lambda s: s.at_end),                  promotion.promote),
+    Rule("weight",             RUN,        when.stepped(lambda s: s.settings.strategy == "weights"), run.increase),
+    Rule("iteration",          RUN,        when.stepped(when.always),                         run.advance),
     Rule("track-run",          RUN,        lambda s: s.tracking_due,                          tracking.track),
-    Rule("between-iterations", RUN,        always,                                            run.wait_for_interval),
+    Rule("between-iterations", RUN,        when.always,                                       run.wait_for_interval),
+
+    # a failed analysis that is frozen: another revision, or somebody, ends it
+    Rule("frozen-unproven",    FROZEN,     when.unprovable,                                   frozen.unproven),
+    Rule("read-revisions",     FROZEN,     lambda s: s.proof_needed,                          tracking.read_revisions),
+    Rule("frozen-unqueued",    FROZEN,     queue.pointless,                                   queue.leave),
+    Rule("frozen-given-up",    FROZEN,     lambda s: s.given_up,                              frozen.hook_back),
+    Rule("frozen-queued",      FROZEN,     lambda s: queue.joined(s) and queue.turn_missing(s), queue.queue),
+    Rule("frozen-ask",         FROZEN,     when.hooks("asking"),                              frozen.ask),
+    Rule("frozen-rollback",    FROZEN,     when.hooks("rollback"),                            frozen.hook_asked),
+    Rule("frozen-hold",        FROZEN,     lambda s: s.new_revision and when.hooks("held")(s), frozen.hold),
+    Rule("frozen-queue",       FROZEN,     lambda s: s.new_revision and queue.turn_missing(s), queue.queue),
+    Rule("replace",            FROZEN,     lambda s: s.new_revision,                          frozen.replaced),
+    Rule("frozen-withdrawn",   FROZEN,     when.has(cond.HELD),                               frozen.withdrawn),
+    Rule("frozen-taken-back",  FROZEN,     lambda s: s.verdict.rolled_back,                   frozen.taken_back),
+    Rule("frozen-order-back",  FROZEN,     lambda s: s.order.wanted == "rollback",            frozen.ordered_back),
+    Rule("frozen-flag-off",    FROZEN,     lambda s: not s.settings.freeze,                   frozen.flag_off),
+    Rule("frozen-hindered",    FROZEN,     lambda s: s.order.wanted == "promote" and not s.target_ready.ready, frozen.hindered),
+    Rule("frozen-promote",     FROZEN,     lambda s: when.to_promote(s) and s.target_ready.ready, frozen.promoted),
+    Rule("track",              FROZEN,     lambda s: s.tracking_due,                          frozen.track),
+    Rule("track-configs",      FROZEN,     lambda s: s.configs_due,                           tracking.track_configs),
+    Rule("fence-returns",      FROZEN,     lambda s: s.fence_returns,                         tracking.return_fence),
+    Rule("frozen-readiness",   FROZEN,     lambda s: s.target_ready.ready != s.frozen_ready_told, frozen.readiness),
+    Rule("frozen",             FROZEN,     when.always,                                       frozen.rest),
 
     # promotion: only the primary counts now
-    Rule("read-revisions",     ENDING,     _unjudged,                                         tracking.read_revisions),
-    Rule("adopt-promotion",    ENDING,     lambda s: s.tracking.foreign or _lost(s),          tracking.adopt_promotion),
+    Rule("read-revisions",     ENDING,     when.unjudged,                                     tracking.read_revisions),
+    Rule("adopt-promotion",    ENDING,     lambda s: s.tracking.foreign or when.lost(s),      tracking.adopt_promotion),
     Rule("promote-again",      PROMOTING,  lambda s: not s.primary_carries_applied and s.pair.revision == s.applied_revision,
                                                                                               promotion.promote),
-    Rule("step-back-wait",     PROMOTING,  lambda s: _promoted(s) and _stepwise(s) and s.due_in > 0, promotion.wait_to_step_back),
-    Rule("step-back",          PROMOTING,  lambda s: _promoted(s) and _stepwise(s) and s.weight > s.settings.promotion_step, promotion.step_back),
-    Rule("promoted",           PROMOTING,  _promoted,                                         promotion.finalise),
-    Rule("succeed",            FINALISING, lambda s: _promoted(s) and not s.route_waits,      promotion.succeed),
-    Rule("finalising-route",   FINALISING, _promoted,                                         promotion.wait_for_route),
-    Rule("promotion-failed",   ENDING,     _late,                                             promotion.failed),
-    Rule("promotion-wait",     ENDING,     always,                                            bootstrap.wait_for_primary),
+    Rule("step-back-wait",     PROMOTING,  lambda s: when.promoted(s) and when.stepwise(s) and s.due_in > 0, promotion.wait_to_step_back),
+    Rule("step-back",          PROMOTING,  lambda s: when.promoted(s) and when.stepwise(s) and s.weight > s.settings.promotion_step, promotion.step_back),
+    Rule("promoted",           PROMOTING,  when.promoted,                                     promotion.finalise),
+    Rule("succeed",            FINALISING, lambda s: when.promoted(s) and not s.route_waits,  promotion.succeed),
+    Rule("finalising-route",   FINALISING, when.promoted,                                     promotion.wait_for_route),
+    Rule("promotion-failed",   ENDING,     when.late,                                         promotion.failed),
+    Rule("promotion-wait",     ENDING,     when.always,                                       bootstrap.wait_for_primary),
 
     # phases of other controllers that this one never enters
-    Rule("unknown-phase",      ANY,        always,                                            base.rest),
+    Rule("unknown-phase",      ANY,        when.always,                                       base.rest),
 )
 # fmt: on
 
 
 # Why a pass did not ask whether there is a new revision; rows that are missing here are followed by another pass at once.
 SKIPPED: Final[Mapping[str, str]] = {
+    "adopt-wait": "restoring",
     "deleted": "deleting",
     "restore-wait": "deleting",
     "suspended": "suspended",
@@ -295,16 +274,10 @@ SKIPPED: Final[Mapping[str, str]] = {
 }
 
 
-def _stepwise(s: Scene) -> bool:
-    """Whether the traffic goes back to the primary step by step, and is not there yet."""
-    steps = s.settings.strategy == "weights" and s.settings.promotion_step > 0
-    return steps and s.weight > 0
-
-
 def decide(world: World, canary: JSON, now: float) -> Decision:
     """Return what one pass does for a Canary.
 
-    `world`: what was read besides it. `now`: seconds since the epoch. Pure: the same arguments always give the same decision.
+    `world`: what was read besides it. `now`: seconds since the epoch. Pure: the same arguments when.always give the same decision.
     """
     scene = Scene(world, canary, now)
     for rule in TABLE:

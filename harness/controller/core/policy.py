@@ -1,4 +1,4 @@
-"""What whoever runs the controller has chosen for every Canary (spec canary-api 10); the defaults are Flagger's."""
+"""What whoever runs the controller has chosen for every Canary (spec canary-api 10); the defaults are Flagger's where it has the choice."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Final
 
 SELECTOR_LABELS: Final = ("app", "name", "app.kubernetes.io/name")
 """Keys that may select a workload, in order of preference."""
+NO_VERDICT_TIMEOUT: Final = 300.0
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,18 @@ class Policy:
     """Prefixes of the target's labels and annotations that the primary gets too; `*` is all (`ownership.included`)."""
     cross_namespace_refs: bool = True
     """Whether MetricTemplates and AlertProviders of other namespaces may be used."""
+    no_verdict_timeout: float = NO_VERDICT_TIMEOUT
+    """Seconds for which a metrics provider may give no verdict without an interruption (429, time-outs) before that counts as failed checks; 0:
+    it does from the first on, as in Flagger."""
+    most_analyses: int | None = None
+    """How many Canaries may be under analysis at a time (deviation D4); None: any number."""
+    most_analyses_per_namespace: int | None = None
+    """The same for each namespace."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit on analyses; without one nothing of it is ever asked or said."""
+        return self.most_analyses is not None or self.most_analyses_per_namespace is not None
 
 
 DEFAULT: Final = Policy()

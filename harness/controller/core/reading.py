@@ -14,6 +14,7 @@ from harness.controller.core.names import Names, names_of
 from harness.controller.core.ownership import controller_of, foreign
 from harness.controller.core.routers.base import Router, Split, Wish
 from harness.controller.core.routers.registry import router_for
+from harness.controller.core.services import REVISION_LABEL
 from harness.controller.core.settings import Settings
 from harness.controller.core.strategies.traffic import RUNNING, split_of
 from harness.controller.core.support import Refusal, refusal
@@ -113,7 +114,15 @@ class Reading:
         """What serves as primary, in words; a Knative Service has no second one."""
         if self.workload.plural == "kservices":
             return f"The primary revision of {self.target_name}"
+        if not self.workload.copies:
+            held = self.workload.remembered(self.pair).get("parked") or {}
+            return f"ReplicaSet {held['name']}" if held else f"The ReplicaSet of {self.target_name}"
         return f"{self.kind} {self.names.primary}"
+
+    @property
+    def primary_short(self) -> str:
+        """The same without its kind, where the kind goes without saying."""
+        return self.names.primary if self.workload.copies else self.primary_name
 
     @property
     def serves(self) -> str:
@@ -164,7 +173,9 @@ class Reading:
 
     @cached_property
     def copies(self) -> Copies:
-        """What has to be written so that the primary's configs hold what the target's hold now."""
+        """What has to be written so that the primary's configs hold what the target's hold now; nothing where both share what cannot change."""
+        if not self.workload.copies:
+            return Copies()
         return copies(self.canary, self.names, self.configs, self.world.objects, self.world.policy)
 
     @cached_property
@@ -193,7 +204,15 @@ class Reading:
             least=scaler.least if scaler is not None else 1,
             policy=self.world.policy,
             rests=scaler is not None and scaler.rests,
+            selected=self._selected,
         )
+
+    @property
+    def _selected(self) -> frozenset[str]:
+        selectors = [
+            service["spec"].get("selector") or {} for service in self.world.services.values()
+        ]
+        return frozenset(str(one[REVISION_LABEL]) for one in selectors if REVISION_LABEL in one)
 
     @cached_property
     def wish(self) -> Wish:

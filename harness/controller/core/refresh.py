@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def refreshed(decision: Decision, write: Write, answer: JSON) -> Decision:
     """Return a Decision whose status has the fence of `answer`, the object that `write` returned.
 
-    Unchanged when the write was not to the target, or when the answer holds another template than the one that was compared.
+    Unchanged when the write was not to the target, or when the answer holds another template than the one that was compared, unless the
+    decision says what is to be remembered then.
 
     The generation is too new for the revision annotation to count by itself. But the template has not changed since it did count,
     so the annotation still belongs to it.
@@ -27,6 +28,9 @@ def refreshed(decision: Decision, write: Write, answer: JSON) -> Decision:
     if refresh is None or (write.resource, write.name) != (refresh.resource, refresh.name):
         return decision
     after = snapshot(answer)
+    if after.hash != refresh.hash and refresh.otherwise is not None:
+        pair = {"lastAppliedSpec": after.hash, "lastTrackedRevision": str(after.fence)}
+        return replace(decision, status=refresh.otherwise | pair)
     if decision.status is None or after.hash != refresh.hash:
         return decision
     fence = _with_revision(after.fence, refresh.revision, answer)

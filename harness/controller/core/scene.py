@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from harness.controller.core import checkup, services, warnings
+from harness.controller.core import checkup, frozen, line, services, warnings
 from harness.controller.core import conditions as cond
 from harness.controller.core.analysis import webhooks
 from harness.controller.core.changes import Changes
@@ -16,9 +16,12 @@ from harness.controller.core.checkup import Checkup, Moment, Plan
 from harness.controller.core.moments import seconds
 from harness.controller.core.readiness import Readiness
 from harness.controller.core.snapshots import Fence, observed
+from harness.controller.core.status import ANALYSED
 from harness.controller.core.strategies.traffic import FULL, kept_canary, weight_of
 from harness.controller.core.targets.knative import latest_created
 
+LONGEST_DRAIN = 30.0
+"""Seconds; an analysis interval if that is shorter. Every node has to hear of it before a pod of the old ones stops to listen."""
 _ROLLOUT = "confirm-rollout"
 _PROMOTION = "confirm-promotion"
 _INCREASE = "confirm-traffic-increase"
@@ -126,6 +129,12 @@ class Scene(Changes):
             return 0.0
         return max(self.ready_since + self.settings.deadline - self.now, 0.0)
 
+    @cached_property
+    def drained_in(self) -> float:
+        """Seconds until pods that served before the last promotion may go: the Services were led away from them just now."""
+        begun = cond.since(self.status, cond.PROMOTED, "lastUpdateTime") or self.now
+        return begun + min(self.settings.interval, LONGEST_DRAIN) - self.now
+
     # -- how far the run has come ------------------------------------------------------------------------------------
 
     @cached_property
@@ -160,6 +169,38 @@ class Scene(Changes):
         return self.router.splits and kept and self.weight == FULL and not self.primary_ready.ready
 
     @cached_property
+    def routes_kept(self) -> bool:
+        """Whether a frozen revision, or one that would have been, left its traffic to the present one."""
+        return cond.find(self.status, cond.ROUTES_KEPT) is not None
+
+    @property
+    def replacing(self) -> bool:
+        """Whether this run analyses a revision that took such a one's place."""
+        return self.routes_kept and self.phase != frozen.PHASE
+
+    @property
+    def keeps_routes(self) -> bool:
+        """Whether a run that begins now leaves the traffic where it is."""
+        running = self.settings.freeze and self.phase in ANALYSED and bool(self.weight)
+        return self.routes_kept or running
+
+    @cached_property
+    def order(self) -> frozen.Order:
+        """What somebody wants to happen to a frozen canary."""
+        return frozen.order(self.canary)
+
+    @cached_property
+    def given_up(self) -> bool:
+        """Whether a rollback hook has asked for the end of a freeze."""
+        return (cond.find(self.status, cond.ROUTES_KEPT) or {}).get("status") == "False"
+
+    @cached_property
+    def frozen_ready_told(self) -> bool:
+        """What was said last of the frozen pods."""
+        entry = cond.find(self.status, cond.CANARY_READY) or {}
+        return entry.get("status") == "True"
+
+    @cached_property
     def begun(self) -> bool:
         """Whether the analysis has begun: the hooks before it agreed, and the first traffic was shifted.
 
@@ -167,7 +208,7 @@ class Scene(Changes):
         as well, when readiness was lost in between.
         """
         entry = cond.find(self.status, cond.CANARY_READY) or {}
-        shifted = self.weight and not self.repairing
+        shifted = self.weight and not (self.repairing or self.replacing)
         went_on = bool(self.iterations or shifted or self.mirroring)
         return went_on or entry.get("reason") == cond.ANALYSING or not self._has_beginning
 
@@ -180,6 +221,8 @@ class Scene(Changes):
     def at_end(self) -> bool:
         """Whether one more check that passes completes the analysis."""
         if self.settings.strategy == "weights":
+            if self.replacing:
+                return self.iterations + 1 >= len(self.settings.steps)
             return self.weight >= self.settings.last_weight
         return self.iterations + 1 >= self.settings.iterations
 
@@ -194,7 +237,25 @@ class Scene(Changes):
         """Seconds until the next step of the analysis: one interval after readiness, or after the step before."""
         times = (self.ready_since, seconds(self.status.get("lastTransitionTime")))
         last = max((time for time in times if time is not None), default=self.now)
-        return last + self.settings.interval - self.now
+        wait = self.settings.interval
+        if self.replacing and not (self.iterations or self.failed_checks):
+            # What metrics saw of the revision before is none of this one's (spec freeze-and-adopt 3.3).
+            wait = max(wait, frozen.window(self.canary))
+        if self.world.policy.limited and self._first_check:
+            wait += self.settings.interval * line.jitter(self.canary, self.applied_revision)
+        return last + wait - self.now
+
+    @property
+    def _first_check(self) -> bool:
+        """Whether no check of this run has been made yet."""
+        held = cond.find(self.status, cond.HELD) is not None
+        if not self.begun or held or self.iterations or self.failed_checks:
+            return False
+        if self.replacing or self.repairing:
+            return True
+        if self.settings.mirror:
+            return self.mirroring
+        return self.settings.strategy != "weights" or self.weight == self.settings.following(0)
 
     @cached_property
     def due(self) -> bool:
@@ -243,6 +304,8 @@ class Scene(Changes):
             self.settings.interval,
             self.now,
             latest_created(self.target) if self.workload.plural == "kservices" else "",
+            patience=self.world.policy.no_verdict_timeout,
+            unmeasured_since=cond.since(self.status, cond.UNMEASURED),
         )
 
     @cached_property
@@ -276,13 +339,32 @@ class Scene(Changes):
     @property
     def shifted_all(self) -> bool:
         """Whether the promotion was allowed already, and all traffic is on the canary."""
-        return self.shifts_all and self.weight == FULL
+        allowed = not self.replacing or self.iterations >= self.settings.iterations
+        return self.shifts_all and self.weight == FULL and allowed
+
+    @cached_property
+    def frozen_checkup(self) -> Checkup:
+        """What the hooks say while it is frozen: those for a roll-back, and, before another revision, confirm-rollout."""
+        gates = (_ROLLOUT,) * self.new_revision
+        held = cond.find(self.status, cond.HELD) is not None
+        since = seconds(self.status.get("lastTransitionTime")) or self.now
+        due = since + self.settings.interval - self.now
+        if gates and held and due > 0 and webhooks.hooks(self.canary, _ROLLOUT):
+            return Checkup("held", gate=_ROLLOUT, again_in=due)
+        if not gates and not webhooks.hooks(self.canary, "rollback"):
+            return Checkup("held")
+        moment = self.moment(self.pair.revision)
+        if gates:
+            return checkup.examine(moment, Plan(rollback=True, gates=gates))
+        # A round in which no hook asks for a roll-back is made again an interval later.
+        return checkup.examine(moment, Plan(rollback=True, unsteady=True))
 
     @cached_property
     def after(self) -> Checkup:
         """How the hooks after the run went."""
         moment = replace(self.moment(), occasion=f"after/{self.status.get('lastTransitionTime')}")
-        return checkup.after(moment, "Succeeded" if self.phase == "Succeeded" else "Failed")
+        told = self.phase if self.phase in ("Succeeded", frozen.PHASE) else "Failed"
+        return checkup.after(moment, told)
 
     # -- what waits, what cannot work --------------------------------------------------------------------------------
 
@@ -299,9 +381,19 @@ class Scene(Changes):
         if self.workload.pods:
             made = services.unchangeable(self.canary, self.names, self.world.services)
             template = self.target["spec"]["template"]
-            found = warnings.of(self.pair) + made + warnings.shared(template, self.world.shared)
+            found = (
+                warnings.of(self.pair, beside=not self.workload.copies)
+                + made
+                + warnings.shared(template, self.world.shared)
+            )
         if self.scaler is not None and self.scaler.warning:
             found += (f"{self.scaler.warning}.",)
+        if self.settings.freeze and self.router.splits and (gap := frozen.gap(self.pair)):
+            found += (gap,)
+        if self.phase == frozen.PHASE and self.order.problem:
+            found += (self.order.problem,)
+        if self.world.policy.limited and (ignored := line.problem(self.canary)):
+            found += (ignored,)
         if self.world.refused_write:
             found += (f"The API server refuses a write: {self.world.refused_write}",)
         return found

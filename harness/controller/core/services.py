@@ -7,7 +7,7 @@ that differ and in no other (O2): ports and selector always, metadata and traffi
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.controller.core.decision import JSON, Write
 from harness.controller.core.names import KIND, MAX_LABEL, Names
@@ -16,8 +16,10 @@ from harness.controller.core.ownership import controller_of, owner_reference, wi
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Role = Literal["apex", "primary", "canary"]
+    from harness.controller.core.targets.base import Pair, Role
 
+REVISION_LABEL: Final = "pod-template-hash"
+"""What tells the pods of one ReplicaSet from those of another."""
 ORIGINAL: Final = "rollout-drill/original-selector"
 """Annotation of a Service that was there before its Canary: the selector that it had, as JSON."""
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -38,11 +40,10 @@ def service_name(names: Names, role: Role) -> str:
     }[role]
 
 
-def reconcile(
-    canary: JSON, names: Names, target: JSON, existing: JSON | None, role: Role
-) -> tuple[Write, ...]:
-    """Return the write that makes one Service what it should be; nothing when it is."""
-    wanted = _desired(canary, names, target, role)
+def reconcile(pair: Pair, existing: JSON | None, role: Role, selector: JSON) -> tuple[Write, ...]:
+    """Return the write that makes one Service what it should be; nothing when it is. `selector`: what it is to select."""
+    canary = pair.canary
+    wanted = _desired(pair, role, selector)
     if existing is None:
         return (Write("create", "services", wanted["metadata"]["name"], wanted),)
     patch = _difference(canary, existing, wanted)
@@ -82,7 +83,8 @@ def give_back(names: Names, apex: JSON) -> tuple[Write, ...]:
     """
     meta, held = apex["metadata"], (apex.get("spec") or {}).get("selector") or {}
     kept = ORIGINAL in (meta.get("annotations") or {})
-    if not kept and held.get(names.label) != names.primary_value:
+    led = held.get(names.label) == names.primary_value or REVISION_LABEL in held
+    if not kept and not led:
         return ()  # given back already: the annotation, which told what to give back, has gone with it
     wanted = _original(meta.get("annotations") or {}) or {names.label: names.value}
     selector = _map_patch(held, wanted)
@@ -107,15 +109,15 @@ def _original(annotations: JSON) -> JSON:
     return {}
 
 
-def _desired(canary: JSON, names: Names, target: JSON, role: Role) -> JSON:
+def _desired(pair: Pair, role: Role, selector: JSON) -> JSON:
+    canary, names = pair.canary, pair.names
     service: JSON = canary["spec"]["service"]
     name = service_name(names, role)
     extra: JSON = service.get(role) or {}
-    value = names.value if role == "canary" else names.primary_value
     spec: JSON = {
         "type": "ClusterIP",
-        "selector": {names.label: value},
-        "ports": _ports(service, target),
+        "selector": selector,
+        "ports": _ports(service, pair.target),
     }
     if service.get("headless"):
         spec["clusterIP"] = "None"

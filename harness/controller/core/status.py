@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
 
 ANALYSED: Final = frozenset({"Progressing", "WaitingPromotion"})
+_ANEW: Final = frozenset({"Progressing", "Promoting", "Succeeded"})
+"""Phases in which it does not matter any more what became of a target that failed before."""
+_ADOPTED: Final = "Adopted"
+"""Reason of condition Restored that whoever lets the adopting target go on takes away."""
+KEPT: Final = ANALYSED | {"Frozen"}
+"""Phases in which a revision is where its analysis brought it."""
 
 
 def difference(status: JSON, fields: JSON, now: float, *, touch: bool = True) -> JSON | None:
@@ -53,15 +59,21 @@ def entered(
     `renew` restarts the phase's clock when the phase stays the same.
     """
     conditions: list[JSON] = list(status.get("conditions") or [])
-    if phase not in ANALYSED or renew:
+    if phase not in KEPT or renew:
         conditions = cond.drop(conditions, cond.CANARY_READY)
         conditions = cond.drop(conditions, cond.UNSTEADY)
         conditions = cond.drop(conditions, cond.MIRRORING)
-    if phase not in ANALYSED and phase != "Promoting":
+    if phase not in KEPT and phase != "Promoting":
         conditions = cond.drop(conditions, cond.REPAIRING)
+    if phase not in KEPT:
+        conditions = cond.drop(conditions, cond.ROUTES_KEPT)
     conditions = cond.drop(conditions, cond.HELD)
+    conditions = cond.drop(conditions, cond.QUEUED)
+    conditions = cond.drop(conditions, cond.UNMEASURED)
     if phase in ("Progressing", "Promoting"):
         conditions = cond.drop(conditions, cond.POST_ROLLOUT)
+    if phase in _ANEW and (cond.find(status, cond.RESTORED) or {}).get("reason") != _ADOPTED:
+        conditions = cond.drop(conditions, cond.RESTORED)
     conditions = cond.put(
         conditions,
         cond.PROMOTED,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.controller.core import alerts, autoscalers
+from harness.controller.core import alerts, autoscalers, layout, restore, schema
 from harness.controller.core.analysis import metrics, webhooks
 from harness.controller.core.names import Names, problem, target_name
 from harness.controller.core.ownership import controller_of
@@ -36,6 +36,7 @@ def refusal(canary: JSON, names: Names, world: World) -> Refusal | None:
     """Return why this Canary cannot be served, or None. Without a target only the Canary itself is judged."""
     return (
         _unsupported(canary)
+        or _dropped(world)
         or _invalid(canary, world.policy)
         or _surroundings(world)
         or _target(canary, names, world)
@@ -54,6 +55,10 @@ def _unsupported(canary: JSON) -> Refusal | None:
         kind = (spec.get("targetRef") or {}).get("kind")
         return _not_yet(f"spec.targetRef.kind: {kind!r} is not implemented; allowed: {KINDS}")
     return None
+
+
+def _dropped(world: World) -> Refusal | None:
+    return _not_yet(schema.refusal(world.crd_drops)) if world.crd_drops else None
 
 
 def _invalid(canary: JSON, policy: Policy) -> Refusal | None:
@@ -77,6 +82,8 @@ def _invalid(canary: JSON, policy: Policy) -> Refusal | None:
             " they must differ"
         )
     settings = Settings.of(canary, splits=router.splits, mirrors=router.mirrors)
+    if wrong := restore.problem(settings, target) or layout.problem(canary, target):
+        return _wrong(wrong)
     if settings.strategy == "weights" and not settings.steps and not settings.skip_analysis:
         return _wrong(
             "spec.analysis has no steps: give one of iterations, stepWeight (1 to 100) or stepWeights"
@@ -117,6 +124,12 @@ def _target(canary: JSON, names: Names, world: World) -> Refusal | None:
             return _wrong(wrong)
         if kind.pods and (wrong := _unselected(canary, names, world.primary)):
             return Refusal("Conflict", wrong)
+        if (
+            kind.pods
+            and not kind.copies
+            and (wrong := layout.conflict(canary, names, world.objects))
+        ):
+            return _wrong(wrong)
     found = problem(names)
     return Refusal("NameTooLong" if found.too_long else "Invalid", found.message) if found else None
 

@@ -76,6 +76,11 @@ def track_configs(scene: Scene) -> Decision:
     return _status(scene, scene.config_fields)
 
 
+def remember(scene: Scene) -> Decision:
+    """Write down what serves as primary, where that has no name of its own."""
+    return _status(scene, scene.workload.remembered(scene.pair))
+
+
 def _with_configs(scene: Scene, decision: Decision) -> Decision:
     """Take the configs over along with the template: another controller's checksums are computed in another way (D8, D9)."""
     if decision.status is None:

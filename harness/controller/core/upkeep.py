@@ -13,12 +13,16 @@ from harness.controller.core.ownership import controller_of, owner_reference
 
 if TYPE_CHECKING:
     from harness.controller.core.scene import Scene
+    from harness.controller.core.targets.base import Role
 
 
 def upkeep(scene: Scene) -> tuple[Write, ...]:
     """Return the writes that mend drift: Services, the primary if missing, its scaler, and apex and route once initialised."""
     writes: tuple[Write, ...] = ()
-    if scene.workload.pods:
+    own = scene.workload.pods
+    # Where another revision is another selector, traffic first goes away from what has no pods yet.
+    late = own and not scene.workload.copies and scene.initialised
+    if own and not late:
         writes += _service(scene, "canary") + _service(scene, "primary")
     if not scene.primary_exists and can_create_primary(scene):
         writes += scene.copies.writes + scene.workload.create(scene.pair)
@@ -27,6 +31,8 @@ def upkeep(scene: Scene) -> tuple[Write, ...]:
         writes += scene.scaler.keep()
     if scene.initialised:
         writes += traffic(scene)
+    if late:
+        writes += _service(scene, "primary") + _service(scene, "canary")
     return writes
 
 
@@ -89,11 +95,15 @@ def to_run(scene: Scene) -> tuple[Write, ...]:
 
 def copied_configs(scene: Scene) -> JSON:
     """Return the status field that remembers the configs as they were copied, when the target's have moved on since (D2)."""
+    if not scene.workload.copies:
+        return scene.config_fields
     if not scene.configs.tracked:
         return {}
     return {"trackedConfigs": configs.of_copies(scene.configs, scene.world.objects)}
 
 
-def _service(scene: Scene, role: services.Role) -> tuple[Write, ...]:
+def _service(scene: Scene, role: Role) -> tuple[Write, ...]:
     existing = scene.world.services.get(services.service_name(scene.names, role))
-    return services.reconcile(scene.canary, scene.names, scene.target, existing, role)
+    held = ((existing or {}).get("spec") or {}).get("selector") or {}
+    wanted = scene.workload.selector(scene.pair, role, held)
+    return services.reconcile(scene.pair, existing, role, wanted)

@@ -20,9 +20,9 @@ _REVISION_KEY: Final = "pod-template-hash"
 _PERCENT: Final = 100
 
 
-def of(pair: Pair) -> tuple[str, ...]:
-    """Return a sentence for each."""
-    return _no_room(pair)
+def of(pair: Pair, *, beside: bool = False) -> tuple[str, ...]:
+    """Return a sentence for each. `beside`: target and primary carry the same labels."""
+    return _no_room_beside(pair) if beside else _no_room(pair)
 
 
 def shared(template: JSON, kinds: Mapping[str, str]) -> tuple[str, ...]:
@@ -48,21 +48,37 @@ def _no_room(pair: Pair) -> tuple[str, ...]:
     target = pair.target
     if target.get("kind") != "Deployment" or not _surges_only(target):
         return ()
-    pod_spec = target["spec"]["template"]["spec"]
+    if not (key := _apart_by(pair)):
+        return ()
+    pods = max(wanted(target), wanted(pair.primary) if pair.primary else 0)
+    text = (
+        f"Deployment {pair.names.target} requires its pods apart by {key} without matchLabelKeys"
+        f" [{_REVISION_KEY}], and its strategy starts a new pod before an old one goes: with {pods} or fewer"
+        f" places by {key} the promotion cannot finish. Add the key, or allow maxUnavailable 1."
+    )
+    return (text,)
+
+
+def _no_room_beside(pair: Pair) -> tuple[str, ...]:
+    """Required anti-affinity between pods of every revision, where a canary's pods carry the label of those that serve."""
+    if not (key := _apart_by(pair)):
+        return ()
+    text = (
+        f"Deployment {pair.names.target} requires its pods apart by {key} without matchLabelKeys [{_REVISION_KEY}], and with"
+        f" spec.analysis.restore: adopt a canary's pods carry the same label as those that serve: each needs a place by {key} that none"
+        " of them has. Add the key, or have twice as many places as replicas."
+    )
+    return (text,)
+
+
+def _apart_by(pair: Pair) -> str:
+    """Return by what topology key pods of all revisions are required apart; empty when they are not."""
+    pod_spec = pair.target["spec"]["template"]["spec"]
     terms = ((pod_spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(_REQUIRED) or []
     for term in terms:
-        keys = term.get("matchLabelKeys") or []
-        if _REVISION_KEY in keys or not _names_itself(term, pair):
-            continue
-        key = term.get("topologyKey")
-        pods = max(wanted(target), wanted(pair.primary) if pair.primary else 0)
-        text = (
-            f"Deployment {pair.names.target} requires its pods apart by {key} without matchLabelKeys"
-            f" [{_REVISION_KEY}], and its strategy starts a new pod before an old one goes: with {pods} or fewer"
-            f" places by {key} the promotion cannot finish. Add the key, or allow maxUnavailable 1."
-        )
-        return (text,)
-    return ()
+        if _REVISION_KEY not in (term.get("matchLabelKeys") or []) and _names_itself(term, pair):
+            return str(term.get("topologyKey"))
+    return ""
 
 
 def _names_itself(term: JSON, pair: Pair) -> bool:

@@ -125,8 +125,8 @@ class Cache:
         )
         return World(
             target=targets.get(names.target),
-            # What serves as primary of a Knative Service is a revision.
-            primary=None if "krevisions" in kinds else targets.get(names.primary),
+            # What serves as primary of a Knative Service is a revision, and a parked ReplicaSet has no name of its own.
+            primary=targets.get(names.primary) if kind is None or kind.copies else None,
             services={name: services[name] for name in wanted if name in services},
             objects={kind: self._objects[kind] for kind in kinds if kind in self._objects},
             absent={
@@ -204,6 +204,17 @@ class Cache:
         if plural in TARGETS:
             self._retarget(plural, obj)
         return self._concerned(plural, obj)
+
+    def renew(self, canary: JSON) -> None:
+        """Take in a Canary of a version that may be known: under another CRD the server serves other fields of the same version.
+
+        What a watch brings while a CRD is replaced can still be what the former one left of it, and nothing newer follows.
+        """
+        name = canary["metadata"]["name"]
+        held = self._objects[CANARIES].get(name)
+        if held is None or (_same_object(held, canary) and _version(canary) >= _version(held)):
+            self._objects[CANARIES][name] = slim(CANARIES, canary)
+            self._index(canary)
 
     def remove(self, plural: str, obj: JSON) -> set[str]:
         """Take note of a deletion; return the Canaries that it matters to."""

@@ -1,7 +1,8 @@
 """Carrying calls out: what a pass wants to know of webhooks and metrics, asked now and never remembered.
 
 How long a call may take (A14): a webhook at most retries + 1 times its timeout and the waits between, a metric one timeout. It runs beside
-the watches, so only its own Canary waits for it; cancelling it closes its connection.
+the watches, so only its own Canary waits for it; cancelling it closes its connection. Where the rate of queries is limited a metric waits for its turn
+before that, however long that takes.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from harness.controller.core.analysis.render import QueryError, render
 from harness.controller.core.calls import Answer, Call
 from harness.controller.core.names import MANAGER
 from harness.controller.shell.http import Http
-from harness.controller.shell.metric_sources import SOURCES, unsupported_source
-from harness.controller.shell.metric_sources.base import Query, QueryFailedError
+from harness.controller.shell.meter import Meter
+from harness.controller.shell.metric_sources import unsupported_source
+from harness.controller.shell.metric_sources.base import Query, QueryFailedError, UndecidedError
+from harness.controller.shell.metric_sources.providers import Providers
 from harness.controller.shell.posting import Post, Poster
 from harness.controller.shell.references import BrokenReferenceError, References
 from harness.controller.shell.wording import fault
@@ -46,10 +49,16 @@ class Calls:
         http: Http | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         metric_timeout: float = METRIC_TIMEOUT,
+        metrics_rate: float | None = None,
+        metrics_burst: int = 1,
+        meter: Meter | None = None,
     ) -> None:
         self._owns = http is None
         self._http = http or Http(user_agent=MANAGER)
         self._poster = Poster(self._http, sleep=sleep, clock=clock)
+        self._providers = Providers(
+            self._http, log, clock, meter or Meter(), rate=metrics_rate, burst=metrics_burst
+        )
         self._references = References(client)
         self._log = log
         self._clock = clock
@@ -83,6 +92,7 @@ class Calls:
             self._log.error("call crashed", kind=call.kind, name=call.name, **fault(error))
             answer = Answer(self._clock(), ok=False, message=f"unexpected {type(error).__name__}")
         meta = canary["metadata"]
+        why = {"undecided": answer.undecided} if answer.undecided else {}
         self._log.info(
             "called",
             canary=meta["name"],
@@ -91,6 +101,7 @@ class Calls:
             ok=answer.ok,
             value=answer.value,
             message=answer.message,
+            **why,
         )
         return answer
 
@@ -126,9 +137,12 @@ class Calls:
     async def _metric(self, call: Call, canary: JSON) -> Answer:
         try:
             kind, query = await self._query(call, canary)
-            value = await SOURCES[kind](self._http, query)
+            value = await self._providers.ask(kind, query)
         except QueryError as error:
             return metrics.failed(f"query: {error}", self._clock())
+        except UndecidedError as error:
+            now = self._clock()
+            return metrics.undecided(str(error), now, error.reason, error.retry_after)
         except (QueryFailedError, BrokenReferenceError) as error:
             return metrics.failed(str(error), self._clock())
         return metrics.answered(value, self._clock())

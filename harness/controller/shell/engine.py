@@ -7,14 +7,17 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.controller.core import line
 from harness.controller.core.needs import optional
 from harness.controller.shell.alerting import Alerting
 from harness.controller.shell.cache import CANARIES, Cache
 from harness.controller.shell.calls import Calls
 from harness.controller.shell.fence_field import FenceField
 from harness.controller.shell.kinds import ALWAYS, RESOURCES
+from harness.controller.shell.line import Line
 from harness.controller.shell.meter import Meter, Turns
 from harness.controller.shell.reader import Reader
+from harness.controller.shell.schema import Schema
 from harness.controller.shell.worker import Tools, Worker
 from harness.controller.shell.writer import Writer
 from harness.kube.errors import Forbidden, KubeError, NotFound
@@ -54,7 +57,16 @@ class Engine:
         self._client = client
         self._namespace = options.namespace
         self._log = log
-        self._calls = Calls(client, log, clock, metrics_server=options.metrics_server)
+        meter = meter or Meter()
+        self._calls = Calls(
+            client,
+            log,
+            clock,
+            metrics_server=options.metrics_server,
+            metrics_rate=options.metrics_rate,
+            metrics_burst=options.metrics_burst,
+            meter=meter,
+        )
         self._alerting = Alerting(
             client,
             log,
@@ -62,10 +74,10 @@ class Engine:
             cluster_name=options.cluster_name,
             event_webhook=options.event_webhook,
         )
-        meter = meter or Meter()
         self._fence_field = FenceField(
             client, self._namespace, self.cache, log, self._wake_all, meter=meter
         )
+        self._schema = Schema(client, self._namespace, log)
         self._writer = Writer(
             client,
             self._namespace,
@@ -75,14 +87,20 @@ class Engine:
             saw_status=self._fence_field.saw,
             tell=self._tell,
         )
+        limit = line.limit_of(options.policy)
+        self._line = None if limit is None else Line(*limit, self._call)
+        if self._line is not None:
+            meter.line(self._namespace, self._line)
         self._tools = Tools(
             cache=self.cache,
             writer=self._writer,
             reader=Reader(client, self._namespace, log),
             calls=self._calls,
             fence_field=self._fence_field,
+            schema=self._schema,
             meter=meter,
             turns=Turns(options.workers, meter),
+            line=self._line,
             log=log,
             clock=clock,
         )
@@ -103,6 +121,7 @@ class Engine:
                     for plural in ALWAYS:
                         self._begin(plural)
                     group.create_task(self._fence_field.watch(), name="fence field")
+                    group.create_task(self._schema.look(), name="schema")
             finally:
                 self._workers.clear()
 
@@ -150,16 +169,43 @@ class Engine:
     async def _take(self, plural: str, event: WatchEvent) -> None:
         if isinstance(event, Listed):
             self.cache.replace(plural, event.items)
+            if plural == CANARIES and self._line is not None:
+                self._line.load(event.items)
             self._begin_each(self.cache.all_due())
             await self._synced(plural)
             self._wake_all()
         elif event.type == "DELETED":
-            self._wake(self.cache.remove(plural, event.object))
+            concerned = self.cache.remove(plural, event.object)
+            self._told(plural, event.object)
+            self._wake(concerned)
         else:
             concerned = self.cache.put(plural, event.object)
+            if concerned:
+                self._told(plural, event.object)
             if plural == CANARIES:
                 self._begin_each(self.cache.due(event.object))
             self._wake(concerned)
+
+    def _told(self, plural: str, obj: JSON) -> None:
+        """Tell the line of a Canary that has changed, by what is known of it now."""
+        if plural != CANARIES or self._line is None:
+            return
+        name = str(obj["metadata"]["name"])
+        canary = self.cache.get(CANARIES, name)
+        if canary is None:
+            self._line.gone(name)
+        else:
+            self._line.saw(canary)
+
+    def _call(self, name: str) -> bool:
+        """Wake one whose turn may have come. False where nothing can be decided about it now."""
+        if not self.ready.is_set():
+            return True  # everybody is woken when it is
+        canary = self.cache.get(CANARIES, name)
+        if canary is None or self.cache.missing(canary):
+            return False
+        self._wake({name})
+        return True
 
     def _begin_each(self, kinds: Iterable[str]) -> None:
         """Begin to watch the kinds that a Canary needs and nobody needed before."""

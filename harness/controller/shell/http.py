@@ -48,12 +48,13 @@ class Reply:
 class NoAnswerError(Exception):
     """There was no answer. The message is one clause that names host and cause, and nothing else of the address.
 
-    `final`: asking again is pointless.
+    `final`: asking again is pointless. `timed_out`: the time was over, so that nobody knows whether there would have been one.
     """
 
-    def __init__(self, message: str, *, final: bool = False) -> None:
+    def __init__(self, message: str, *, final: bool = False, timed_out: bool = False) -> None:
         super().__init__(message)
         self.final = final
+        self.timed_out = timed_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class Ask:
     proxy: str = ""
     """Proxy to go through, instead of the environment's."""
     limit: int = BODY
+    once: bool = False
+    """A GET whose connection breaks off is not repeated by the HTTP library."""
 
 
 class Http:
@@ -127,6 +130,7 @@ class Http:
             proxy=proxy,
             ssl=True if ask.verify else False,  # noqa: SIM210 - aiohttp takes both literally
             allow_redirects=False,
+            middlewares=(_once,) if ask.once else (),
         ) as response:
             found = bytearray()
             async for chunk in response.content.iter_any():
@@ -169,6 +173,20 @@ def is_http(url: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
+async def _once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Make of a connection that broke off what the library does not repeat."""
+    import aiohttp
+
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise  # there was none
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise aiohttp.ClientConnectionError(type(error).__name__) from error
+
+
 @contextlib.contextmanager
 def _explained(url: str, timeout: float) -> Iterator[None]:
     """Turn every failure of the HTTP library into one clause. Library texts are not used: they may hold the whole address."""
@@ -179,7 +197,7 @@ def _explained(url: str, timeout: float) -> Iterator[None]:
         yield
     except TimeoutError as error:
         msg = f"no answer from {host} within {timeout:g} s"
-        raise NoAnswerError(msg) from error
+        raise NoAnswerError(msg, timed_out=True) from error
     except aiohttp.ClientConnectorDNSError as error:
         msg = f"the name of {host} cannot be resolved"
         raise NoAnswerError(msg) from error
@@ -196,7 +214,8 @@ def _explained(url: str, timeout: float) -> Iterator[None]:
         raise NoAnswerError(msg) from error
     except aiohttp.ClientConnectorError as error:
         msg = f"no connection to {host} ({_reason(error.os_error)})"
-        raise NoAnswerError(msg) from error
+        late = isinstance(error.os_error, TimeoutError)
+        raise NoAnswerError(msg, timed_out=late) from error
     except aiohttp.InvalidURL as error:
         msg = "the address is not an http or https URL"
         raise NoAnswerError(msg, final=True) from error

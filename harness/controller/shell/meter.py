@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from harness.controller.core.decision import JSON
+    from harness.controller.shell.line import Line
 
 
 class Meter:
@@ -31,6 +32,15 @@ class Meter:
 
     def measured(self, canary: JSON, metric: str, value: float) -> None:
         """A metric of an analysis has this value."""
+
+    def queried(self, provider: str, result: str) -> None:
+        """A metrics provider (host and port) was sent a query: `ok`, `failed`, `undecided` (429, time-outs) or `given up`."""
+
+    def queued(self, provider: str, seconds: float) -> None:
+        """A query waited for that long until its provider could be asked; only where the rate is limited."""
+
+    def line(self, namespace: str, line: Line) -> None:
+        """Analyses are limited in a namespace; the line tells who waits whenever it is asked."""
 
     def waiting(self, more: int) -> None:
         """So many more Canaries (fewer, when negative) wait for their turn to write."""

@@ -13,22 +13,25 @@ from typing import TYPE_CHECKING, Any, Final
 from harness import __version__
 from harness.controller.core import conditions as cond
 from harness.controller.core.names import PRIMARY_SUFFIX, target_name
+from harness.controller.shell.line_metrics import LineMetrics
 from harness.controller.shell.meter import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.controller.core.decision import JSON
+    from harness.controller.shell.line import Line
 
 PREFIX: Final = "rollout_drill_controller"
 _RUNNING: Final = frozenset(
     {"Waiting", "Progressing", "WaitingPromotion", "Promoting", "Finalising"}
 )
-_STATUS: Final = {"Progressing": 0, "Failed": 2}
+_STATUS: Final = {"Progressing": 0, "Failed": 2, "Frozen": 2}
 """Values of flagger_canary_status; every other phase is 1."""
 _FULL: Final = 100
 _RUN_BUCKETS: Final = (5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200)
 _CALL_BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+_WAIT_BUCKETS: Final = (0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _CANARY: Final = ("name", "namespace")
 _OUTCOME: Final = (*_CANARY, "deployment_strategy", "analysis_status")
 
@@ -67,6 +70,8 @@ class Metrics(Meter):
         self._now = now
         self._canaries: dict[str, _Seen] = {}
         self._totals: dict[str, int] = {}
+        self._lines: dict[str, Line] = {}
+        self.registry.register(LineMetrics(PREFIX, self._lines))
 
         def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Any:
             return Gauge(name, text, labels, registry=self.registry)
@@ -101,6 +106,8 @@ class Metrics(Meter):
             "Succeeded": counter("flagger_canary_successes", "Runs that succeeded.", _OUTCOME),
             "Failed": counter("flagger_canary_failures", "Runs that failed.", _OUTCOME),
         }
+        # A frozen run has failed, for whoever counts.
+        self._outcomes["Frozen"] = self._outcomes["Failed"]
         self._phase = gauge(
             f"{PREFIX}_canary_phase", "1 for the present phase.", (*_CANARY, "phase")
         )
@@ -112,6 +119,9 @@ class Metrics(Meter):
                 f"{PREFIX}_canary_change_pending", "1 while suspended and a change waits.", _CANARY
             ),
             "Held": gauge(f"{PREFIX}_canary_held", "1 while a gate holds the run up.", _CANARY),
+            "Unmeasured": gauge(
+                f"{PREFIX}_canary_unmeasured", "1 while metrics give no verdict.", _CANARY
+            ),
         }
         self._runs = histogram(
             f"{PREFIX}_run_duration_seconds",
@@ -150,6 +160,17 @@ class Metrics(Meter):
             "Webhooks, metrics and alerts.",
             ("kind", "result"),
             _CALL_BUCKETS,
+        )
+        self._queries = counter(
+            f"{PREFIX}_metric_queries",
+            "Queries sent, by provider; undecided: 429 or a time-out.",
+            ("provider", "result"),
+        )
+        self._query_waits = histogram(
+            f"{PREFIX}_metric_query_wait_seconds",
+            "For the turn of a query, where --metrics-rate limits them.",
+            ("provider",),
+            _WAIT_BUCKETS,
         )
         self._degraded = gauge(
             f"{PREFIX}_degraded", "1 while the installed CRD has no place for the change fence."
@@ -208,6 +229,18 @@ class Metrics(Meter):
         seen = self._known(name, namespace, target_name(canary))
         self._set(seen, self._analysis, (seen.target, namespace, metric), value)
 
+    def queried(self, provider: str, result: str) -> None:
+        """Count a query."""
+        self._queries.labels(provider, result).inc()
+
+    def queued(self, provider: str, seconds: float) -> None:
+        """Count what a query waited."""
+        self._query_waits.labels(provider).observe(seconds)
+
+    def line(self, namespace: str, line: Line) -> None:
+        """Show a line from now on."""
+        self._lines[namespace] = line
+
     def waiting(self, more: int) -> None:
         """Count those who wait."""
         self._waiting.inc(more)
@@ -220,6 +253,7 @@ class Metrics(Meter):
         """Show whether this process works; what it knew of Canaries goes when it ceases to."""
         self._leader.set(int(on))
         if not on:
+            self._lines.clear()
             for name in list(self._canaries):
                 self.forget(name)
 

@@ -126,7 +126,7 @@ class Poster:
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Return the seconds that a Retry-After asks for: a number, or a date that is compared with `now`; None without one."""
     given = headers.get("retry-after", "").strip()
-    if given.isdigit():
+    if given.isascii() and given.isdigit():
         return float(given)
     try:
         return max(parsedate_to_datetime(given).timestamp() - now, 0.0)

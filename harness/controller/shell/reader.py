@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.controller.shell.kinds import RESOURCES
 from harness.kube.errors import Forbidden
-from harness.kube.resource import POD, REPLICASET
+from harness.kube.resource import CANARY, POD, REPLICASET
 
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
@@ -40,12 +40,12 @@ class Reader:
             return []
         return items
 
-    async def ready_pods(self, target: JSON) -> int:
+    async def ready_pods(self, target: JSON, more: JSON) -> int:
         """Return how many of a workload's pods are ready and not on their way out. Raises KubeError.
 
-        Where pods may not be read, as many as its status says.
+        `more`: labels that tell them from others that its selector finds too. Where pods may not be read, as many as its status says.
         """
-        labels = target["spec"]["selector"].get("matchLabels") or {}
+        labels = (target["spec"]["selector"].get("matchLabels") or {}) | more
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
         try:
             pods, _ = await self._client.list(POD, self._namespace, label_selector=selector)
@@ -55,6 +55,12 @@ class Reader:
             status = target.get("status") or {}
             return int(status.get("availableReplicas") or status.get("numberAvailable") or 0)
         return sum(map(_ready, pods))
+
+    async def canary(self, name: str) -> JSON | None:
+        """Return a Canary as it is served now, None when there is none. Raises KubeError."""
+        only = f"metadata.name={name}"
+        items, _ = await self._client.list(CANARY, self._namespace, field_selector=only)
+        return items[0] if items else None
 
     async def config(self, plural: str, name: str) -> JSON | None:
         """Return a ConfigMap or Secret that a target has begun to refer to, None when there is none. Raises KubeError.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _UNREAD: Final[Mapping[str, tuple[str, ...]]] = {
     "deployments": ("conditions",),
     "services": ("conditions", "loadBalancer"),
+    "replicasets": ("conditions",),
 }
 """Parts of the status that no row looks at, by plural. What is left out of the status is not lost: it is never sent back."""
 
@@ -31,6 +32,9 @@ def slim(plural: str, obj: JSON) -> JSON:
     if "managedFields" in meta:
         # Objects that are written as a whole go without it; the server then keeps its own.
         meta["managedFields"] = reduced(obj)
+    if plural == "replicasets":
+        # Nobody's wish is read off them, and there are many.
+        meta.pop("managedFields", None)
     if plural in CONFIGS and "annotations" in meta:
         # What applied one keeps a second copy of its content here.
         meta["annotations"] = {k: v for k, v in meta["annotations"].items() if k == OPT_OUT}

@@ -7,12 +7,19 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.controller.core import Note, decide
+from harness.controller.core import Note, decide, schema
 from harness.controller.core.analysis import metrics
 from harness.controller.shell.cache import CANARIES, Cache
 from harness.controller.shell.questions import Questions
 from harness.controller.shell.writer import terminating
-from harness.kube.errors import Conflict, Forbidden, Invalid, KubeError, ServerError
+from harness.kube.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    ServerError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,8 +29,10 @@ if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
     from harness.controller.shell.calls import Calls
     from harness.controller.shell.fence_field import FenceField
+    from harness.controller.shell.line import Line
     from harness.controller.shell.meter import Meter, Turns
     from harness.controller.shell.reader import Reader
+    from harness.controller.shell.schema import Schema
     from harness.controller.shell.writer import Writer
 
 AFTER_CONFLICT: Final = 0.5
@@ -44,9 +53,12 @@ class Tools:
     reader: Reader
     calls: Calls
     fence_field: FenceField
+    schema: Schema
     meter: Meter
     turns: Turns
     """First come, first served: nobody starves, and whoever has a turn finishes its pass."""
+    line: Line | None
+    """Who may analyse; None: everybody."""
     log: Any
     clock: Callable[[], float]
 
@@ -69,8 +81,15 @@ class Worker:
         self._admitted = 0
         """Generation of the Canary whose metrics were looked at."""
         self._unmeasurable = ""
+        self._wishes: tuple[object, ...] = ()
+        """What of the Canary the installed CRD was asked about, with the generation."""
+        self._crd_drops: tuple[str, ...] = ()
         self._refused_write = ""
         """What the API server said when it refused the last write, until one goes through."""
+        self._asked_turn = self._keeps_turn = False
+        """Whether the present pass asked the line for a turn; whether it goes on with it later."""
+        self._sure = True
+        """Whether it is known what the present pass has written."""
 
     def wake(self) -> None:
         """Ask for a pass; several requests while one is under way give one more."""
@@ -87,10 +106,14 @@ class Worker:
                 if canary is None:
                     return
                 self._tools.meter.saw(canary)
+                self._asked_turn = self._keeps_turn = False
+                self._sure = True
                 if self._tools.cache.missing(canary):
                     pause = None  # the list of what it needs is on its way, and wakes us
+                    self._tell_line()
                     continue
                 pause = await self._timed(canary)
+                self._tell_line()
         finally:
             self._tools.meter.forget(self.name)
             await self._questions.close()
@@ -124,7 +147,7 @@ class Worker:
         """Make one pass; return the seconds until the next one is due, None for when something moves."""
         decision = None
         try:
-            await self._admit(canary)
+            canary = await self._admit(canary)
             await self._complete(canary)
             decision = self._decide(canary)
             self._questions.asked(decision.calls)
@@ -141,10 +164,13 @@ class Worker:
                     self._log(canary, decision)
                     await self._tools.writer.carry_out(canary, decision)
         except Conflict:
+            self._sure = False
             return AFTER_CONFLICT
         except KubeError as error:
+            self._sure = _refusal(error) is not None or not _unclear(error)
             if (reason := _refusal(error)) is not None:
                 self._refused_write = reason
+                self._wishes = ()  # the CRD may be another one by now
                 if canary["metadata"].get("deletionTimestamp"):
                     # Otherwise the next pass says it, and keeps it in a condition for as long as it lasts.
                     await self._say_refused(canary, reason)
@@ -155,16 +181,33 @@ class Worker:
             return self._backoff()
         return self._next(decision)
 
-    async def _admit(self, canary: JSON) -> None:
-        """Find out whether every metric can be measured, once for each version of the spec, and again while one cannot (G1)."""
+    async def _admit(self, canary: JSON) -> JSON:
+        """Find out whether every metric can be measured, once for each version of the spec, and again while one cannot (G1).
+
+        The same for what the installed CRD must have a place for; an apply that the CRD took the wish out of has no generation of its own.
+        """
+        canary = await self._served(canary) if self._crd_drops else canary
         generation = int(canary["metadata"].get("generation") or 0)
+        wishes = (generation, *schema.wishes(canary))
+        if wishes != self._wishes or self._crd_drops:
+            self._crd_drops = await self._tools.schema.drops(canary)
+            self._wishes = wishes
         if generation == self._admitted and not self._unmeasurable:
-            return
+            return canary
         if any(metrics.source(entry) == "template" for entry in metrics.entries(canary)):
             self._unmeasurable = await self._tools.calls.unsupported(canary)
         else:
             self._unmeasurable = ""
         self._admitted = generation
+        return canary
+
+    async def _served(self, canary: JSON) -> JSON:
+        """Read a Canary anew that is refused for what the CRD drops: the next CRD serves more of it. Raises KubeError."""
+        served = await self._tools.reader.canary(self.name)
+        if served is None:
+            return canary
+        self._tools.cache.renew(served)
+        return self._tools.cache.get(CANARIES, self.name) or canary
 
     async def _complete(self, canary: JSON) -> None:
         """Read the configs that the target has begun to refer to since their kind was listed. Raises KubeError."""
@@ -176,15 +219,17 @@ class Worker:
     def _next(self, decision: Decision) -> float | None:
         """Return the pause after a pass that was carried out."""
         self._failures = 0
+        self._keeps_turn = self._asked_turn and bool(decision.calls or decision.writes)
         if not decision.writes and decision.status is None:
             self._straight = 0
             due = self._until_due(decision.requeue_after)
-            return LONGEST_RETRY if due is None and self._unmeasurable else due
+            unsupported = bool(self._unmeasurable or self._crd_drops)
+            return LONGEST_RETRY if due is None and unsupported else due
         if decision.writes:
             self._refused_write = ""
         if decision.tracking:
             self._tracking_refused = 0
-        if decision.status is not None:
+        if decision.status is not None and not decision.keeps_answers:
             self._questions.forget()
         self._straight += 1
         if self._straight > MAX_STRAIGHT:
@@ -200,7 +245,21 @@ class Worker:
         ready_pods: int | None = None,
     ) -> Decision:
         world = replace(self._world(canary), revisions=revisions, ready_pods=ready_pods)
-        return decide(world, canary, self._tools.clock())
+        now = self._tools.clock()
+        decision = decide(world, canary, now)
+        if decision.asks_turn and self._tools.line is not None:
+            self._asked_turn = True
+            decision = decide(replace(world, turn=self._tools.line.ask(canary, now)), canary, now)
+        return decision
+
+    def _tell_line(self) -> None:
+        """Tell the line that the pass is over."""
+        if self._tools.line is None:
+            return
+        canary = self._tools.cache.get(CANARIES, self.name)
+        self._tools.line.passed(
+            self.name, canary, asked=self._asked_turn, keeps=self._keeps_turn, sure=self._sure
+        )
 
     async def _decide_anew(self, canary: JSON) -> Decision:
         decision = self._decide(canary)
@@ -208,7 +267,9 @@ class Worker:
         if target is None:
             return decision
         if decision.reads_pods:
-            return self._decide(canary, ready_pods=await self._tools.reader.ready_pods(target))
+            return self._decide(
+                canary, ready_pods=await self._tools.reader.ready_pods(target, decision.pods)
+            )
         if decision.reads_revisions:
             return self._decide(canary, await self._tools.reader.revisions(target))
         return decision
@@ -220,6 +281,7 @@ class Worker:
             tracking_held=self._held,
             answers=self._questions.answers,
             unmeasurable=self._unmeasurable,
+            crd_drops=self._crd_drops,
             refused_write=self._refused_write,
         )
 
@@ -273,6 +335,11 @@ def _refusal(error: KubeError) -> str | None:
     if isinstance(error, Invalid | Forbidden) and not terminating(error):
         return error.message
     return None
+
+
+def _unclear(error: KubeError) -> bool:
+    """Whether a write may have been carried out all the same: no answer came, or one that does not say."""
+    return isinstance(error, ServerError) or not isinstance(error, ApiError)
 
 
 def _pause(failures: int) -> float:

@@ -119,6 +119,8 @@ class Writer:
             raise
         self._log.info("wrote", verb=write.verb, resource=write.resource, name=write.name)
         if write.verb == "delete":
+            if write.uid:
+                self._took_away(write, answer)
             return answer
         if answer["metadata"].get("deletionTimestamp") and not answer["metadata"].get("finalizers"):
             # Our own write took the last finalizer away: the object is gone, and the answer is the last that is heard of it.
@@ -127,13 +129,27 @@ class Writer:
             self._cache.put(write.resource, answer)
         return answer
 
+    def _took_away(self, write: Write, answer: JSON) -> None:
+        """Take note that an object is gone, or on its way, so that the next pass does not delete it again before the watch tells."""
+        if (answer.get("metadata") or {}).get("uid") == write.uid:
+            self._cache.put(write.resource, answer)  # finalizers of others hold it
+        else:
+            gone: JSON = {"metadata": {"name": write.name, "uid": write.uid}}
+            self._cache.remove(write.resource, gone)
+
     async def _send(self, resource: Resource, write: Write) -> JSON:
         client, namespace = self._client, self._namespace
         if write.verb == "create":
             return await client.create(resource, write.body, namespace, field_manager=MANAGER)
         if write.verb == "delete":
             try:
-                return await client.delete(resource, write.name, namespace)
+                return await client.delete(
+                    resource,
+                    write.name,
+                    namespace,
+                    uid=write.uid or None,
+                    version=write.precondition if write.uid else None,
+                )
             except NotFound:
                 return write.body
         body = _with_precondition(write.body, write.precondition)

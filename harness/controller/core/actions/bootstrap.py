@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 def announce(scene: Scene) -> Decision:
     """Enter Initializing; the deadline of the bootstrap counts from here."""
     text = f"{scene.target_name} is being initialised"
-    return status(scene, entered(scene.status, "Initializing", scene.now, text))
+    fields: JSON = {}
+    if scene.world.target is not None:
+        # Where the primary has no name of its own, the status tells the layout from here on.
+        fields = scene.workload.remembered(scene.pair)
+    return status(scene, entered(scene.status, "Initializing", scene.now, text, fields))
 
 
 def lead_to_primary(scene: Scene) -> Decision:
@@ -53,6 +57,7 @@ def initialise(scene: Scene) -> Decision:
         "lastAppliedSpec": known,
         "lastPromotedSpec": known,
         "lastTrackedRevision": str(now.fence.open() if moved else now.fence),
+        **scene.workload.remembered(scene.pair),
         **(upkeep.copied_configs(scene) if moved else scene.config_fields),
     }
     text = f"{scene.serves}; {names.target} waits for a new revision"
@@ -77,10 +82,11 @@ def failed(scene: Scene) -> Decision:
 
 def repair(scene: Scene) -> Decision:
     """Try again with the target's new template; no traffic has reached the primary yet."""
-    names = scene.names
     text = f"{scene.target_name} is being initialised"
     entry = entered(scene.status, "Initializing", scene.now, text, renew=True)
-    note = scene.note("Normal", f"New revision before the first success: {names.primary} remade")
+    note = scene.note(
+        "Normal", f"New revision before the first success: {scene.primary_short} remade"
+    )
     return decision(scene, upkeep.promotion(scene), note, entry)
 
 

@@ -45,12 +45,12 @@ def give_back(scene: Scene) -> Decision:
     return Decision(writes=lifecycle.traffic_back(scene))
 
 
-def count_pods(_: Scene) -> Decision:
+def count_pods(scene: Scene) -> Decision:
     """Have the target's ready pods counted before traffic is given back.
 
     Its status may lie for a moment: after two changes of its size in a row it still shows pods that are on their way out.
     """
-    return Decision(reads_pods=True)
+    return Decision(reads_pods=True, pods=scene.workload.counted(scene.pair))
 
 
 def reverted(scene: Scene) -> Decision:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.controller.core import conditions as cond
 from harness.controller.core import replicas, upkeep
+from harness.controller.core.actions import restore
 from harness.controller.core.actions.base import (
     alerting,
     decision,
@@ -27,34 +28,42 @@ if TYPE_CHECKING:
 
 def not_ready(scene: Scene) -> Decision:
     """The target missed its deadline (C11, C12)."""
-    cause = f"not ready within {scene.settings.deadline:g} s ({scene.target_ready.message})"
-    return _roll_back(scene, "Failed", cause)
+    return roll_back(scene, "Failed", not_ready_cause(scene))
+
+
+def not_ready_cause(scene: Scene) -> str:
+    """Return what is said of a target that missed its deadline."""
+    return f"not ready within {scene.settings.deadline:g} s ({scene.target_ready.message})"
 
 
 def failed_checks(scene: Scene) -> Decision:
-    """Too many failed checks; what failed last is in the status."""
+    """Too many failed checks."""
+    return roll_back(scene, "Failed", failed_checks_cause(scene))
+
+
+def failed_checks_cause(scene: Scene) -> str:
+    """Return what is said of failed checks; what failed last is in the status."""
     told = str((cond.find(scene.status, cond.PROMOTED) or {}).get("message") or "")
     _, known, what = told.partition(LAST_FAILURE)
     cause, last = "a check failed", ": "
     if scene.failed_checks > 1:
         cause, last = f"{scene.failed_checks} checks failed", ", the last one: "
-    return _roll_back(scene, "Failed", cause + (last + what if known else ""))
+    return cause + (last + what if known else "")
 
 
 def asked_for(scene: Scene) -> Decision:
     """A rollback hook asked for it."""
-    return _roll_back(scene, "RollbackHook", f"{scene.checkup.name} asked for it", severity="warn")
+    return roll_back(scene, "RollbackHook", f"{scene.checkup.name} asked for it", severity="warn")
 
 
 def abort(scene: Scene) -> Decision:
     """Somebody put the promoted template back: nothing is left to judge (D5)."""
     cause = "the promoted template was put back"
-    return _roll_back(scene, "ManualRollback", cause, scene.verdict.persist, severity="info")
+    return roll_back(scene, "ManualRollback", cause, scene.verdict.persist, severity="info")
 
 
 def idle_pods(scene: Scene) -> Decision:
     """Somebody scaled the idle target up: their field, not corrected, said once (A10)."""
-    names = scene.names
     field, value = "spec.replicas", ""
     if scene.workload.plural == "deployments":
         who = ", ".join(sorted(replicas.writers(scene.target) or ())) or "unknown"
@@ -63,12 +72,12 @@ def idle_pods(scene: Scene) -> Decision:
         field = "no node selector that keeps its pods away"
     text = (
         f"{scene.target_name} is idle but has {field}{value}: its pods run beside those of"
-        f" {names.primary}; let the manifest omit the field"
+        f" {scene.primary_short}; let the manifest omit the field"
     )
     return noted(scene, "Warning", text)
 
 
-def _roll_back(
+def roll_back(
     scene: Scene, reason: str, cause: str, tracking: JSON | None = None, *, severity: str = "error"
 ) -> Decision:
     """Traffic to the primary, target to zero; counters kept so that the status shows how far it came (P14).
@@ -93,6 +102,10 @@ def _roll_back(
         "Normal" if severity == "info" else "Warning", f"Rolling back {target}: {cause}"
     )
     idle = () if kept else upkeep.to_zero(scene)
-    found = decision(scene, idle, alerting(note, severity), entry)
     applied = str(fields.get("lastAppliedSpec") or scene.tracking.applied)
-    return replace(found, refresh=refresh_for(scene, applied))
+    notes = [alerting(note, severity)]
+    if not kept and reason != "ManualRollback":
+        entry, left = restore.announced(scene, entry, applied)
+        notes += [left] if left else []
+    found = decision(scene, idle, None, entry)
+    return replace(found, notes=tuple(notes), refresh=refresh_for(scene, applied))

@@ -22,9 +22,9 @@ def suspended(scene: Scene) -> Decision:
     if not scene.change_pending:
         return replace(found, status=resumed(scene).status)
     text = f"{scene.target_name} has changed; the change is taken up when spec.suspend is false"
-    held = cond.put(
-        conditions(scene), cond.CHANGE_PENDING, "True", "Suspended", text, now=scene.now
-    )
+    # Nobody is asked now: a provider that gave no verdict before gets its full time again.
+    left = cond.drop(conditions(scene), cond.UNMEASURED)
+    held = cond.put(left, cond.CHANGE_PENDING, "True", "Suspended", text, now=scene.now)
     waiting = scene.note("Warning", f"Suspended with a change pending: {text}")
     fields = difference(scene.status, {"conditions": held}, scene.now, touch=False)
     return replace(found, notes=(*found.notes, waiting), status=fields)
@@ -32,7 +32,7 @@ def suspended(scene: Scene) -> Decision:
 
 def resumed(scene: Scene) -> Decision:
     """Take the notice of a pending change back."""
-    left = cond.drop(conditions(scene), cond.CHANGE_PENDING)
+    left = cond.drop(cond.drop(conditions(scene), cond.CHANGE_PENDING), cond.UNMEASURED)
     return status(scene, {"conditions": left}, touch=False)
 
 
@@ -84,8 +84,9 @@ def foreign_primary(scene: Scene) -> Decision:
 
 
 def keep_finalizer(scene: Scene) -> Decision:
-    """Add or remove our finalizer, as spec.revertOnDeletion says."""
-    return Decision(writes=lifecycle.finalizer(scene.canary, wanted=scene.settings.revert))
+    """Add our finalizer, or remove it: for spec.revertOnDeletion, and while a target is being restored by adoption."""
+    wanted = not lifecycle.held(scene.canary)
+    return Decision(writes=lifecycle.finalizer(scene.canary, wanted=wanted))
 
 
 def hindered(scene: Scene) -> Decision:
@@ -98,12 +99,25 @@ def mend(scene: Scene) -> Decision:
     return Decision(writes=upkeep.upkeep(scene))
 
 
+def discard(scene: Scene) -> Decision:
+    """Remove the pods that served before the last promotion."""
+    return Decision(writes=scene.workload.leftovers(scene.pair))
+
+
+def drain(scene: Scene) -> Decision:
+    """Wait until they may go."""
+    return Decision(requeue_after=max(scene.drained_in, 0.0))
+
+
 def primary_missing(scene: Scene) -> Decision:
     """Refuse to remake the primary from a template that was never promoted (P13)."""
     text = (
         f"{scene.primary_name} is gone and {scene.names.target} holds another revision than the"
         " promoted one: put the promoted template back to have it made again"
     )
+    if upkeep.can_create_primary(scene):
+        # It is not made but parked, and that takes pods that run.
+        text = f"{scene.primary_name} is gone: {scene.names.target} is scaled up, to be parked in its place"
     return noted(scene, "Warning", text)
 
 

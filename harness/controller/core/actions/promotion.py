@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.controller.core import upkeep
+from harness.controller.core import frozen, restore, upkeep
 from harness.controller.core.actions.base import (
     alerting,
     decision,
@@ -19,25 +19,32 @@ from harness.controller.core.strategies.traffic import FULL
 from harness.controller.core.tracking import refresh_for
 
 if TYPE_CHECKING:
+    from harness.controller.core.decision import JSON
     from harness.controller.core.scene import Scene
 
 
 def promote(scene: Scene) -> Decision:
     """Bring the target's template to the primary; the primary's deadline counts from here."""
-    names, skipped = scene.names, scene.settings.skip_analysis
+    names, skipped = scene.names, scene.settings.skip_analysis or scene.phase == frozen.PHASE
     weighted = scene.settings.strategy == "weights"
     done = scene.iterations if skipped or weighted else scene.settings.iterations
+    copies = scene.workload.copies
     text = f"{scene.primary_name} takes over the template of {names.target}"
+    if not copies:
+        text = f"The ReplicaSet of {scene.target_name} takes over with its pods"
     fields = {"iterations": done}
-    if skipped and scene.weight and not scene.repairing:
+    if skipped and scene.weight and not (scene.repairing or scene.routes_kept):
         fields["canaryWeight"] = 0
     entry = entered(scene.status, "Promoting", scene.now, text, fields)
     how = "1 iteration passed" if done == 1 else f"{done} iterations passed"
-    if skipped:
+    if scene.phase == frozen.PHASE:
+        how = "somebody decided so while it was frozen"
+    elif skipped:
         how = "analysis skipped"
     elif weighted:
         how = f"analysis passed at a weight of {scene.weight} %"
-    note = scene.note("Normal", f"Promotion of {names.target} to {names.primary}: {how}")
+    onto = f" to {names.primary}" if copies else ""
+    note = scene.note("Normal", f"Promotion of {names.target}{onto}: {how}")
     return decision(scene, upkeep.promotion(scene), note, entry)
 
 
@@ -72,7 +79,15 @@ def succeed(scene: Scene) -> Decision:
     names = scene.names
     idle = f"; {names.target} is scaled to zero" if scene.workload.scales else ""
     text = f"{scene.primary_name} runs the new revision{idle}"
-    fields = {"canaryWeight": 0, "iterations": 0, "lastPromotedSpec": scene.tracking.applied}
+    fields: JSON = {
+        "canaryWeight": 0,
+        "iterations": 0,
+        "lastPromotedSpec": scene.tracking.applied,
+        **scene.workload.remembered(scene.pair),
+    }
+    if restore.FIELD in scene.status:
+        # Whatever failed before may fail, and be taken out of the target, once more: its source has moved on since.
+        fields[restore.FIELD] = None
     entry = post_rollout(scene, entered(scene.status, "Succeeded", scene.now, text, fields))
     note = scene.note(
         "Normal", f"Promotion completed: {scene.primary_name} serves the new revision"
@@ -84,7 +99,7 @@ def succeed(scene: Scene) -> Decision:
 def failed(scene: Scene) -> Decision:
     """The primary missed its deadline. The target stays up and gets the traffic: it is the only healthy copy (C10)."""
     names = scene.names
-    why = scene.primary_ready.message or f"{names.primary}: not the promoted template"
+    why = scene.primary_ready.message or f"{scene.primary_short}: not the promoted template"
     text = (
         f"{scene.primary_name} was not ready within {scene.settings.deadline:g} s of the"
         f" promotion ({why}); {names.target} keeps running"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.controller.core import checkup, replicas, upkeep
+from harness.controller.core import checkup, frozen, replicas, upkeep
 from harness.controller.core import conditions as cond
+from harness.controller.core.actions import queue, restore
 from harness.controller.core.actions.base import (
     ZERO,
     alerting,
@@ -50,9 +51,10 @@ def start(scene: Scene) -> Decision:
     up = ": scaling it up" if scene.workload.scales else ""
     note = scene.note("Normal", f"New revision of {target} found{up}")
     found = decision(
-        scene, upkeep.to_run(scene), alerting(note, "info", facts=True), _run_begins(scene)
+        scene, upkeep.to_run(scene), alerting(note, "info", facts=True), run_begins(scene)
     )
     found = replace(found, refresh=refresh_for(scene, scene.snapshot.hash))
+    found = replace(found, notes=(*queue.turn_came(scene), *found.notes))
     if shrinking := _shrinking(scene):
         found = replace(found, notes=(*found.notes, scene.note("Warning", shrinking)))
     if not scene.settings.forced:
@@ -80,11 +82,11 @@ def _shrinking(scene: Scene) -> str:
 def hold_rollout(scene: Scene) -> Decision:
     """Wait for the gate before a run; the new revision is not recorded, so that it is not lost (D1)."""
     gate = scene.start_checkup
-    if scene.phase == "Waiting":
+    if scene.phase == "Waiting" and not queue.joined(scene):
         return Decision(requeue_after=gate.again_in)
     text = f"{scene.target_name} has a new revision; it waits for {gate.name}"
     entry = entered(scene.status, "Waiting", scene.now, text)
-    said = _held_text(scene, gate.gate, gate.name, gate.message)
+    said = held_text(scene, gate.gate, gate.name, gate.message)
     reason, _ = GATES[gate.gate]
     held = list(entry["conditions"])
     entry["conditions"] = cond.put(held, cond.HELD, "True", reason, said, now=scene.now)
@@ -116,20 +118,29 @@ def rejected(scene: Scene) -> Decision:
     }
     reason = _failed_before(scene, "RollbackHook")
     entry = entered(scene.status, "Failed", scene.now, text, fields, reason=reason)
+    entry, left = post_rollout(scene, entry), None
+    if reason == "RollbackHook":
+        entry, left = restore.announced(scene, entry, scene.snapshot.hash)
     note = scene.note("Warning", f"Rolling back {scene.names.target}: {gate.name} asked for it")
-    return decision(scene, (), alerting(note, "warn"), post_rollout(scene, entry))
+    found = decision(scene, (), alerting(note, "warn"), entry)
+    return replace(found, notes=(*found.notes, left)) if left else found
 
 
 def restart(scene: Scene) -> Decision:
     """Judge the newest revision alone: traffic back to the primary, all counters to zero (C02)."""
-    note = scene.note("Normal", f"New revision of {scene.names.target} found: starting over")
-    return decision(scene, (), note, routed(scene, _run_begins(scene)))
+    text = f"New revision of {scene.names.target} found: starting over"
+    if scene.keeps_routes:
+        text += f", with its traffic where it is ({scene.weight} %)"
+    note = scene.note("Normal", text)
+    entry = run_begins(scene)
+    entry["conditions"] = queue.without_slot(scene, entry["conditions"])
+    return decision(scene, (), note, routed(scene, entry))
 
 
 def hold_start(scene: Scene) -> Decision:
     """Not a single pod would be judged: leave the revision undecided, so that it is not lost (D1, P12)."""
     names = scene.names
-    why = f"{names.primary} is at zero: waiting for replicas"
+    why = f"{scene.primary_short} is at zero: waiting for replicas"
     if scene.workload.plural == "daemonsets":
         why = "no node is eligible: waiting for one"
     text = f"New revision of {names.target}, but {why}"
@@ -173,11 +184,11 @@ def begin(scene: Scene) -> Decision:
     """Begin the analysis: the hooks before it agreed, and the first traffic goes to the canary."""
     settings, held = scene.settings, conditions(scene)
     fields: JSON = {}
-    if settings.mirror and not scene.repairing:
+    if settings.mirror and not scene.repairing and not scene.weight:
         text = "The canary gets a copy of the traffic"
         held = cond.put(held, cond.MIRRORING, "True", "Mirroring", text, now=scene.now)
     elif settings.strategy == "weights" and not scene.repairing:
-        fields["canaryWeight"] = settings.following(0)
+        fields["canaryWeight"] = max(settings.following(0), scene.weight)
     elif settings.strategy == "a/b":
         fields["canaryWeight"] = FULL
     text = f"{scene.target_name} is ready and under analysis"
@@ -198,11 +209,20 @@ def advance(scene: Scene) -> Decision:
 
 def increase(scene: Scene) -> Decision:
     """Give the canary its next share of the traffic; mirroring ends with the first one."""
-    weight = scene.settings.following(scene.weight)
+    settings = scene.settings
+    fields: JSON = {}
+    weight = settings.following(scene.weight)
+    if scene.replacing:
+        # Never below what its users met before, until it has passed as many checks as any other (spec freeze-and-adopt 3.3).
+        done = scene.iterations + (not scene.mirroring)
+        weight = max(settings.steps[min(done, len(settings.steps) - 1)], scene.weight)
+        fields["iterations"] = done
     held = cond.drop(cond.drop(conditions(scene), cond.MIRRORING), cond.HELD)
-    fields = {"canaryWeight": weight, "conditions": held}
-    note = scene.note("Normal", _weight_text(scene, weight))
-    return decision(scene, (), note, routed(scene, fields))
+    fields |= {"canaryWeight": weight, "conditions": held}
+    text = _weight_text(scene, weight)
+    if scene.replacing:
+        text += f", after {fields['iterations']} of {len(settings.steps)} checks"
+    return decision(scene, (), scene.note("Normal", text), routed(scene, fields))
 
 
 def shift_all(scene: Scene) -> Decision:
@@ -234,7 +254,7 @@ def hold(scene: Scene) -> Decision:
     now = cond.find(scene.status, cond.HELD) or {}
     if now.get("reason") == reason:
         return Decision(requeue_after=went.again_in)
-    text = _held_text(scene, went.gate, went.name, went.message)
+    text = held_text(scene, went.gate, went.name, went.message)
     fields: JSON = {}
     if went.gate == "confirm-promotion":
         done = {"iterations": scene.settings.iterations}
@@ -257,6 +277,7 @@ def _hold_until_steady(scene: Scene) -> Decision:
         f" {scene.settings.deadline:g} s without a break"
     )
     held = cond.put(conditions(scene), cond.HELD, "True", cond.UNSTEADY, text, now=scene.now)
+    held = queue.without_slot(scene, held)
     return decision(scene, (), scene.note("Warning", text), {"conditions": held})
 
 
@@ -279,7 +300,8 @@ def _unheld(scene: Scene) -> JSON:
     return {"conditions": cond.drop(conditions(scene), cond.HELD)}
 
 
-def _held_text(scene: Scene, gate: str, name: str, message: str) -> str:
+def held_text(scene: Scene, gate: str, name: str, message: str) -> str:
+    """Return what is said while a gate is closed."""
     what = GATES[gate][1]
     return f"Waiting for {name} to confirm {what} of {scene.names.target}: {message}"
 
@@ -288,7 +310,11 @@ def _weight_text(scene: Scene, weight: int) -> str:
     return f"Traffic of {scene.names.target}: {weight} % to the canary, {100 - weight} % to the primary"
 
 
-def _run_begins(scene: Scene) -> JSON:
+def run_begins(scene: Scene) -> JSON:
+    """Return the status fields of a run that begins: what is analysed, all counters at zero, and the traffic with the primary.
+
+    Those who met a revision that is frozen, or that would be, must not fall back to the old one: their traffic stays with the target.
+    """
     text = f"{scene.target_name} is under analysis"
     fields = {
         "lastAppliedSpec": scene.snapshot.hash,
@@ -296,6 +322,12 @@ def _run_begins(scene: Scene) -> JSON:
         **scene.config_fields,
     }
     entry = entered(scene.status, "Progressing", scene.now, text, ZERO | fields, renew=True)
+    if scene.keeps_routes:
+        said = (
+            f"The traffic of {scene.names.target} stays with it while another revision is analysed"
+        )
+        kept = frozen.keep(list(entry["conditions"]), frozen.REPLACED, said, scene.now)
+        entry |= {"canaryWeight": scene.weight, "conditions": kept}
     if not (scene.repairs or scene.repairing):
         return entry
     text = f"{scene.primary_name} is not ready since a promotion failed: all traffic stays with {scene.names.target}"
@@ -306,7 +338,8 @@ def _run_begins(scene: Scene) -> JSON:
 
 
 def _ready_condition(scene: Scene, *, ready: bool) -> Decision:
-    held, now = conditions(scene), scene.now
+    # While its pods are not ready nothing is asked: whatever gave no verdict before gets its full time again.
+    held, now = cond.drop(conditions(scene), cond.UNMEASURED), scene.now
     reason, text = "Ready", f"{scene.target_name} is ready"
     if not ready:
         reason = cond.RESCALED if scene.rescaled else "NotReady"

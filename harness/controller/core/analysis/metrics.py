@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from harness.controller.core.analysis import builtin_queries, render
 from harness.controller.core.analysis.entries import fingerprint, listed, outside, place
-from harness.controller.core.calls import Answer, Call
+from harness.controller.core.calls import Answer, Call, Undecided
 from harness.controller.core.moments import duration
 
 if TYPE_CHECKING:
@@ -77,6 +77,17 @@ def answered(value: float | None, at: float, nothing: str = "the query found not
 def failed(why: str, at: float) -> Answer:
     """Return the answer for a question that could not be asked, or was refused."""
     return Answer(at, ok=False, message=f"{QUERY_FAILED}: {why}")
+
+
+def undecided(why: str, at: float, reason: Undecided, retry_after: float | None = None) -> Answer:
+    """Return the answer for a question that a provider did not get to: no verdict, so neither failed nor passed."""
+    return Answer(
+        at,
+        ok=False,
+        message=f"{QUERY_FAILED}: {why}",
+        undecided=reason,
+        retry_after=retry_after,
+    )
 
 
 def verdict(entry: JSON, answer: Answer) -> tuple[bool, str]:

@@ -26,7 +26,13 @@ from harness.controller.core.configs.checksums import (
 )
 from harness.controller.core.configs.copies import Copies, copies
 from harness.controller.core.configs.handover import moved_since
-from harness.controller.core.configs.places import Reference, references, rewrite
+from harness.controller.core.configs.places import (
+    Reference,
+    references,
+    rewrite,
+    seeming_copies,
+    undo,
+)
 
 __all__ = [
     "OPT_OUT",
@@ -44,4 +50,6 @@ __all__ = [
     "problem",
     "references",
     "rewrite",
+    "seeming_copies",
+    "undo",
 ]

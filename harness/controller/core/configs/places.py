@@ -78,8 +78,20 @@ def rewrite(spec: JSON, configs: Configs) -> None:
     Once only: a name that was rewritten could be that of another tracked object.
     """
     for place in _places(spec):
-        if f"{place.kind}/{place.name}" in configs.tracked:
+        if place.key in configs.tracked:
             place.holder[place.field] = place.name + PRIMARY_SUFFIX
+
+
+def seeming_copies(spec: JSON) -> frozenset[str]:
+    """Return the keys of those references of a pod spec whose name ends as that of a copy does; a user's own may be among them."""
+    return frozenset(place.key for place in _places(spec) if place.name.endswith(PRIMARY_SUFFIX))
+
+
+def undo(spec: JSON, keys: frozenset[str]) -> None:
+    """Point a pod spec (a copy, changed in place) back at the originals of copies; `keys` name the copies."""
+    for place in _places(spec):
+        if place.key in keys:
+            place.holder[place.field] = place.name.removesuffix(PRIMARY_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +103,10 @@ class _Place:
     @property
     def name(self) -> str:
         return str(self.holder[self.field])
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.name}"
 
     @property
     def optional(self) -> bool:

@@ -10,7 +10,8 @@ from harness.controller.core.routers.base import Split
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
 
-RUNNING: Final = frozenset({"Progressing", "WaitingPromotion", "Promoting", "Finalising"})
+RUNNING: Final = frozenset({"Progressing", "WaitingPromotion", "Frozen", "Promoting", "Finalising"})
+"""Phases in which traffic may be divided."""
 FULL: Final = 100
 
 

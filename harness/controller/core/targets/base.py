@@ -7,7 +7,7 @@ this protocol, so that a kind is one file.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from harness.controller.core.policy import DEFAULT, Policy
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from harness.controller.core.readiness import Readiness
     from harness.controller.core.snapshots import Snapshot
     from harness.controller.core.templates import Difference
+
+
+Role = Literal["apex", "primary", "canary"]
+"""Of a Service of ours."""
 
 
 def unchanged(_: JSON) -> None:
@@ -46,6 +50,14 @@ class Pair:
     """Which of the target's labels and annotations the primary gets."""
     rests: bool = False
     """The primary's autoscaler may take its last pod away (a ScaledObject with minReplicaCount 0): then its zero is as it should be."""
+    selected: frozenset[str] = frozenset()
+    """Values of `pod-template-hash` that our Services select now."""
+
+
+def by_label(pair: Pair, role: Role) -> JSON:
+    """Return what a Service selects where target and primary differ in the value of the selector label (spec objects 7)."""
+    names = pair.names
+    return {names.label: names.value if role == "canary" else names.primary_value}
 
 
 class Target(Protocol):
@@ -58,6 +70,8 @@ class Target(Protocol):
     """Whether it has a pod template: configs, selector label and Services of ours."""
     scales: bool
     """Whether it can be put to zero."""
+    copies: bool
+    """Whether the primary is an object of its own, made from the target's template."""
 
     def problem(self, target: JSON) -> str:
         """Return why this target cannot be handled, naming field and allowed values; empty when it can. It is then left running."""
@@ -129,4 +143,20 @@ class Target(Protocol):
 
     def revert(self, pair: Pair) -> tuple[Write, ...]:
         """Return the writes that let the target serve alone again, before its Canary goes."""
+        ...
+
+    def selector(self, pair: Pair, role: Role, held: JSON) -> JSON:
+        """Return what the Service in that role selects; `held`: what it selects now, empty when there is none. Asked only of kinds with pods."""
+        ...
+
+    def remembered(self, pair: Pair) -> JSON:
+        """Return status fields that name what serves as primary; empty for none."""
+        ...
+
+    def leftovers(self, pair: Pair) -> tuple[Write, ...]:
+        """Return the writes that remove pods which served before the last promotion and serve no more; usually nothing."""
+        ...
+
+    def counted(self, pair: Pair) -> JSON:
+        """Return labels that tell the target's pods from the primary's, beyond the target's own selector; empty where that does."""
         ...

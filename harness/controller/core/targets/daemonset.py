@@ -23,10 +23,11 @@ from harness.controller.core.readiness import Readiness
 from harness.controller.core.settings import FULL
 from harness.controller.core.snapshots import daemonset_snapshot, observed
 from harness.controller.core.targets import workload
+from harness.controller.core.targets.base import by_label
 
 if TYPE_CHECKING:
     from harness.controller.core.snapshots import Snapshot
-    from harness.controller.core.targets.base import Pair
+    from harness.controller.core.targets.base import Pair, Role
     from harness.controller.core.templates import Difference
 
 _PRIVATE: Final = "deprecated.daemonset.template.generation"
@@ -43,6 +44,7 @@ class DaemonSetTarget:
     plural: Plural = "daemonsets"
     pods = True
     scales = True
+    copies = True
 
     def problem(self, target: JSON) -> str:
         """With OnDelete nothing would roll by itself, neither here nor in the primary (spec objects 5)."""
@@ -156,6 +158,22 @@ class DaemonSetTarget:
         """Remove the marker (A8)."""
         return self.to_run(pair)
 
+    def selector(self, pair: Pair, role: Role, _held: JSON) -> JSON:
+        """Return the selector label with its value on target or primary."""
+        return by_label(pair, role)
+
+    def remembered(self, _pair: Pair) -> JSON:
+        """Nothing: the primary has a name of its own."""
+        return {}
+
+    def leftovers(self, _pair: Pair) -> tuple[Write, ...]:
+        """Nothing: the primary rolls by itself."""
+        return ()
+
+    def counted(self, _pair: Pair) -> JSON:
+        """Nothing: the target's selector finds no pods of the primary."""
+        return {}
+
 
 def marked(obj: JSON) -> bool:
     """Whether a DaemonSet is at zero by our marker; its value does not matter, no node has the key."""
@@ -172,6 +190,13 @@ def unmarked(template: JSON) -> JSON:
     rest = {key: value for key, value in spec.items() if key != "nodeSelector"}
     kept = any(value is not None for value in selector.values())
     return {**template, "spec": {**rest, "nodeSelector": selector} if kept else rest}
+
+
+def remarked(template: JSON) -> JSON:
+    """Return a pod template with the marker, which keeps it at zero."""
+    spec = template.get("spec") or {}
+    selector = {**(spec.get("nodeSelector") or {}), SCALE_TO_ZERO: _MARKED}
+    return {**template, "spec": {**spec, "nodeSelector": selector}}
 
 
 def left_behind(obj: JSON) -> int:

@@ -19,7 +19,7 @@ from harness.controller.core.templates import Difference
 
 if TYPE_CHECKING:
     from harness.controller.core.snapshots import Snapshot
-    from harness.controller.core.targets.base import Pair
+    from harness.controller.core.targets.base import Pair, Role
 
 PRIMARY_REVISION: Final = "flagger.app/primary-revision"
 _CREATED: Final = "latestCreatedRevisionName"
@@ -35,6 +35,7 @@ class KnativeTarget:
     plural: Plural = "kservices"
     pods = False
     scales = False
+    copies = False
 
     def problem(self, _target: JSON) -> str:
         """Every Knative Service can be handled."""
@@ -128,6 +129,22 @@ class KnativeTarget:
     def revert(self, pair: Pair) -> tuple[Write, ...]:
         """Remove the annotation; the traffic is the router's."""
         return (_annotate(pair.target, None),) if primary_revision(pair.target) else ()
+
+    def selector(self, _pair: Pair, _role: Role, _held: JSON) -> JSON:
+        """There are no Services of ours."""
+        return {}
+
+    def remembered(self, _pair: Pair) -> JSON:
+        """Nothing."""
+        return {}
+
+    def leftovers(self, _pair: Pair) -> tuple[Write, ...]:
+        """Nothing: the primary rolls by itself."""
+        return ()
+
+    def counted(self, _pair: Pair) -> JSON:
+        """It has no pods of its own."""
+        return {}
 
 
 def primary_revision(target: JSON) -> str:

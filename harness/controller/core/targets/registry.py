@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from harness.controller.core.targets.daemonset import DaemonSetTarget
 from harness.controller.core.targets.deployment import DeploymentTarget
 from harness.controller.core.targets.knative import KnativeTarget
+from harness.controller.core.targets.parked import ADOPT, FIELD, ParkedTarget
 from harness.controller.core.targets.service import ServiceTarget
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ KINDS: Final = (
 _WORKLOADS: Final = frozenset({"", "apps", "extensions"})
 _CORE: Final = frozenset({"", "core"})
 """`core/v1` is no apiVersion, but stands in many manifests."""
-_DEPLOYMENT, _DAEMONSET = DeploymentTarget(), DaemonSetTarget()
+_DEPLOYMENT, _PARKED, _DAEMONSET = DeploymentTarget(), ParkedTarget(), DaemonSetTarget()
 _SERVICE, _KNATIVE = ServiceTarget(), KnativeTarget()
 
 
@@ -32,7 +33,7 @@ def target_for(canary: JSON) -> Target | None:
     group = str(reference.get("apiVersion") or "").rpartition("/")[0]
     match reference.get("kind"):
         case "Deployment" if group in _WORKLOADS:
-            return _DEPLOYMENT
+            return _PARKED if _parks(canary) else _DEPLOYMENT
         case "DaemonSet" if group in _WORKLOADS:
             return _DAEMONSET
         case "Service" if group == KNATIVE:
@@ -40,3 +41,13 @@ def target_for(canary: JSON) -> Target | None:
         case "Service" if group in _CORE:
             return _SERVICE
     return None
+
+
+def _parks(canary: JSON) -> bool:
+    """Whether the primary is a parked ReplicaSet: what is asked for at first sight, and from then on what the status says.
+
+    A field that was changed since is refused (`support.py`); what stands is still what is looked at, and given back in the end.
+    """
+    status = canary.get("status") or {}
+    asked = (canary["spec"].get("analysis") or {}).get("restore") == ADOPT
+    return FIELD in status or (asked and not status.get("lastPromotedSpec"))

@@ -30,7 +30,7 @@ from harness.controller.core.templates import REVISION, Difference
 
 if TYPE_CHECKING:
     from harness.controller.core.snapshots import Snapshot
-    from harness.controller.core.targets.base import Pair
+    from harness.controller.core.targets.base import Pair, Role
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _ALLOCATED: Final = ("clusterIPs", "healthCheckNodePort")
@@ -46,6 +46,7 @@ class ServiceTarget:
     plural: Plural = "services"
     pods = False
     scales = False
+    copies = True
 
     def problem(self, _target: JSON) -> str:
         """Every Service can be handled."""
@@ -126,6 +127,22 @@ class ServiceTarget:
     def revert(self, _pair: Pair) -> tuple[Write, ...]:
         """The target was never touched."""
         return ()
+
+    def selector(self, _pair: Pair, _role: Role, _held: JSON) -> JSON:
+        """There are no Services of ours."""
+        return {}
+
+    def remembered(self, _pair: Pair) -> JSON:
+        """Nothing."""
+        return {}
+
+    def leftovers(self, _pair: Pair) -> tuple[Write, ...]:
+        """Nothing: the primary rolls by itself."""
+        return ()
+
+    def counted(self, _pair: Pair) -> JSON:
+        """It has no pods of its own."""
+        return {}
 
 
 def _name(pair: Pair, role: _Role) -> str:

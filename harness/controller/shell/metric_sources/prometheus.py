@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote_plus, urlsplit, urlunsplit
 
 from harness.controller.shell.http import Ask, NoAnswerError
-from harness.controller.shell.metric_sources.base import Query, QueryFailedError
+from harness.controller.shell.metric_sources.base import (
+    Query,
+    QueryFailedError,
+    UndecidedError,
+    no_verdict,
+)
 from harness.controller.shell.wording import cleaned, host_of, secrets_of
 
 if TYPE_CHECKING:
@@ -24,7 +29,8 @@ _OK: Final = range(200, 300)
 async def ask(http: Http, query: Query) -> float | None:
     """Return the value of a scalar, or of the first element of a vector; None for an empty one.
 
-    Credentials by Secret: the key `token` (a bearer token), or `username` and `password`. Raises QueryFailedError.
+    Credentials by Secret: the key `token` (a bearer token), or `username` and `password`. Raises QueryFailedError, and UndecidedError
+    for 429, 503 with Retry-After, and time-outs, its own for a query (error type `timeout`) among them.
     """
     address = str(query.provider.get("address") or "")
     if not address:
@@ -37,10 +43,13 @@ async def ask(http: Http, query: Query) -> float | None:
         headers=_headers(query),
         verify=not query.provider.get("insecureSkipVerify"),
         limit=LIMIT,
+        once=query.once,
     )
     try:
         reply = await http.ask(request)
     except NoAnswerError as error:
+        if error.timed_out:
+            raise UndecidedError(str(error), "TimedOut") from error
         raise QueryFailedError(str(error)) from error
     return _value(host_of(address), reply, _hidden(address, query))
 
@@ -88,6 +97,11 @@ def _value(host: str, reply: Reply, hidden: Iterable[str]) -> float | None:
         document = json.loads(reply.body)
     except ValueError:
         document = None
+    reason = no_verdict(reply)
+    if isinstance(document, dict) and document.get("errorType") == "timeout":
+        reason = reason or "TimedOut"
+    if reason:
+        raise UndecidedError(_refusal(host, reply, document, hidden), reason, reply.headers)
     if reply.status not in _OK or not isinstance(document, dict):
         raise QueryFailedError(_refusal(host, reply, document, hidden))
     if document.get("status") != "success":
