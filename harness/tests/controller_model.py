@@ -70,14 +70,18 @@ class Kind:
     def __repr__(self) -> str:
         analysis = self.spec["analysis"]
         how = "match" if "match" in analysis else "weights" if "stepWeight" in analysis else "plain"
-        return f"{self.spec.get('provider', 'kubernetes')}-{how}-{self.plural}"
+        ends = "-frozen" if "freezeOnFailure" in analysis else "-reverted" * ("restore" in analysis)
+        return f"{self.spec.get('provider', 'kubernetes')}-{how}-{self.plural}{ends}"
 
 
 DEPLOYMENT = with_configmap(deployment())
 DAEMONSET = with_configmap(daemonset())
 DAEMON: JSON = {"targetRef": target_ref("DaemonSet")}
 BLUE_GREEN: JSON = {"analysis": {**BASE, "iterations": 2}}
-WEIGHTS: JSON = GATEWAY | {"analysis": {**BASE, "stepWeight": 30, "maxWeight": 60}}
+STEPS: JSON = {"stepWeight": 30, "maxWeight": 60}
+WEIGHTS: JSON = GATEWAY | {"analysis": {**BASE, **STEPS}}
+FREEZE: JSON = {**BASE, "threshold": 1, "freezeOnFailure": True}
+REVERT: JSON = {**BASE, "threshold": 1, "restore": "revert"}
 MATCH: JSON = {"match": [{"headers": {"x-canary": {"exact": "1"}}}]}
 KINDS = (
     Kind(BLUE_GREEN, DEPLOYMENT, "deployments", 2),
@@ -86,6 +90,12 @@ KINDS = (
     Kind(WEIGHTS | DAEMON, DAEMONSET, "daemonsets", 2),
     Kind(GATEWAY | {"analysis": {**BASE, "iterations": 2}}, DEPLOYMENT, "deployments", 2),
     Kind(GATEWAY | {"analysis": {**BASE, **MATCH, "iterations": 2}}, DEPLOYMENT, "deployments", 2),
+    Kind(
+        GATEWAY | {"analysis": {**FREEZE, **MATCH, "iterations": 2}}, DEPLOYMENT, "deployments", 2
+    ),
+    Kind(GATEWAY | {"analysis": {**FREEZE, **STEPS}}, DEPLOYMENT, "deployments", 2),
+    Kind({"analysis": {**REVERT, "iterations": 2}}, DEPLOYMENT, "deployments", 2),
+    Kind(DAEMON | {"analysis": {**REVERT, "iterations": 2}}, DAEMONSET, "daemonsets", 2),
 )
 
 
@@ -318,6 +328,8 @@ class Releases(RuleBasedStateMachine):
         blind = bool(sim._stale) or sim._held is not None
         if blind or not sim.has_canary or sim.canary["spec"].get("suspend"):
             return
+        if sim.phase == "Frozen":
+            return  # the traffic stays where it is, that is what freezing means
         ready = sim.ready_pods("web"), sim.ready_pods("web-primary")
         assert sim.serving() or not any(ready), (sim.traffic(), ready, sim.phase, sim.rows[-10:])
 
@@ -328,7 +340,7 @@ class Releases(RuleBasedStateMachine):
         self._heal()
         sim = self.sim
         sim.run(200)
-        if sim.phase == "Failed":
+        if sim.phase in ("Failed", "Frozen"):
             self._failed_names_the_target()
         else:
             assert sim.phase in ("Initialized", "Succeeded"), (sim.phase, sim.rows[-20:])
@@ -364,10 +376,16 @@ class Releases(RuleBasedStateMachine):
 
     def _costs_nothing(self) -> None:
         sim = self.sim
-        before = len(sim.actions), len(sim.notes), len(sim.outside.calls)
+        before = self._costs()
         sim.run(600)
-        after = len(sim.actions), len(sim.notes), len(sim.outside.calls)
+        after = self._costs()
         assert after == before, f"a settled world costs writes: {sim.actions[before[0] :][:5]}"
+
+    def _costs(self) -> tuple[int, ...]:
+        """Writes, events and questions so far; while it is frozen, rollback hooks are asked on purpose."""
+        sim = self.sim
+        asked = 0 if sim.phase == "Frozen" else len(sim.outside.calls)
+        return len(sim.actions), len(sim.notes), asked
 
 
 def image_with_config(name: str) -> JSON:

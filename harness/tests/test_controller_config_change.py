@@ -153,6 +153,21 @@ def test_a_config_put_back_after_a_failure_may_run_again_and_ends_well() -> None
     assert data(sim, "c1-primary") == {"colour": "green"}
 
 
+def test_a_failed_config_that_comes_back_at_the_gate_is_still_what_failed() -> None:
+    """The template is the promoted one all along; which of its configs was promoted decides."""
+    hooks = [hook("rollout", "load"), hook("confirm-rollout", "start")]
+    sim = initialised(analysis={"interval": "2s", "iterations": 2, "webhooks": hooks})
+    sim.script["load"] = no()
+    recolour(sim)
+    sim.run(until="Failed")
+    sim.script["start"] = no()
+    recolour(sim, "green")
+    sim.run(until="Waiting")
+    recolour(sim)
+    sim.run(30)
+    assert (sim.phase, data(sim, "c1-primary")) == ("Failed", {"colour": "green"})
+
+
 # -- case C02: in mid-run ----------------------------------------------------------------------------------------------------
 
 

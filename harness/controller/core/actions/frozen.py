@@ -95,7 +95,10 @@ def readiness(scene: Scene) -> Decision:
     reason = "Ready" if ready else "NotReady"
     held = cond.put(conditions(scene), cond.CANARY_READY, state, reason, text, now=scene.now)
     note = scene.note("Normal" if ready else "Warning", text)
-    note = replace(note, key=f"{note.key}|{scene.now:.0f}")
+    # Each turn once: what was said before it, and since when, is the same for whoever comes after a crash.
+    froze = cond.since(scene.status, cond.PROMOTED, "lastUpdateTime")
+    before = cond.since(scene.status, cond.CANARY_READY)
+    note = replace(note, key=f"{frozen.PHASE}|{froze}|{state}|{before}")
     found = note if ready else alerting(note, "warn")
     return decision(scene, (), found, {"conditions": held}, touch=False)
 

@@ -98,7 +98,9 @@ def withdrawn(scene: Scene) -> Decision:
     """The new revision was taken back while it waited: the target holds what was promoted, or what had failed before."""
     target = scene.names.target
     note = scene.note("Normal", f"New revision of {target} was withdrawn")
-    if scene.snapshot.hash == scene.tracking.promoted:
+    # The same template with other configs may be what had failed.
+    same = scene.primary_revision in ("", scene.pair.revision)
+    if scene.snapshot.hash == scene.tracking.promoted and same:
         text = f"{scene.primary_name} serves; the new revision was withdrawn before its rollout"
         entry = entered(scene.status, "Succeeded", scene.now, text, scene.verdict.persist)
         return decision(scene, (), note, entry)
