@@ -132,8 +132,14 @@ def _seen(row: PhaseRow) -> tuple[object, ...]:
 def _shares(route: dict[str, Any]) -> str:
     if not route.get("exists"):
         return ""
-    told = [f"{role} {share}" for role, share in route.get("weights", {}).items()]
+    told = _listed(route.get("weights", {}))
+    if matched := _listed(route.get("matched", {})):
+        told[-1:] = [f"{told[-1]}; requests that match: {matched[0]}", *matched[1:]]
     return ", ".join([*told, "mirrored"] if route.get("mirror") else told)
+
+
+def _listed(shares: dict[str, int]) -> list[str]:
+    return [f"{role} {share}" for role, share in shares.items()]
 
 
 def places(pods: Any) -> tuple[PodPlace, ...]:

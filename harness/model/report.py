@@ -102,7 +102,7 @@ class PhaseRow:
     step: str
     pods: tuple[PodPlace, ...]
     route: str = field(default="", metadata=SPARSE)
-    """How the route's spec splits the traffic, e.g. `primary 90, canary 10`; empty where there is no route."""
+    """How the route's spec splits the traffic, e.g. `primary 90, canary 10`, and that of requests that match its first rule; empty where there is no route."""
 
 
 @dataclass(frozen=True, slots=True)

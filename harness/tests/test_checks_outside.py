@@ -112,6 +112,13 @@ def test_the_route_of_the_rollout_is_found_by_its_apex_and_followed() -> None:
     assert holds(story, "!route.exists") is True
 
 
+def test_a_row_of_the_report_tells_of_requests_that_match_too() -> None:
+    story = Recording().at(1.0).rollout("Progressing")
+    story.at(2.0).see(http_route(backends(0, 100), backends(100, 0)))
+    told = [row.route for row in judge(story.timeline()).rows]
+    assert told[-1] == "primary 100, canary 0; requests that match: primary 0, canary 100"
+
+
 def test_a_route_that_came_before_its_rollout_is_found_too() -> None:
     story = Recording().at(1.0).see(http_route(backends(90, 10)))
     assert isinstance(holds(story, "route.exists"), Unknown)

@@ -136,12 +136,12 @@ def test_a_missing_feature_is_unsupported_and_nothing_is_tried(
     warm_cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     folder = altered(
-        tmp_path / "scenario", lambda text: text.replace("[blue-green,", "[freeze, blue-green,")
+        tmp_path / "scenario", lambda text: text.replace("[blue-green,", "[real-pods, blue-green,")
     )
     report = drill(warm_cluster, folder, tmp_path / "out", "with-key")
     assert report.verdict.outcome is Outcome.UNSUPPORTED
     assert report.verdict.exit_code == ExitCode.UNDECIDED
-    assert "freeze" in report.verdict.sentence
+    assert "real-pods" in report.verdict.sentence
 
 
 def test_another_number_of_nodes_is_unknown_with_the_reason(
