@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="The bundled controller, outside of drills.")
 
+_Cluster = Annotated[
+    str,
+    typer.Option(
+        "--cluster",
+        metavar="CLUSTER",
+        envvar="DRILL_CLUSTER",
+        help="Where the Canaries are: context:NAME, or embedded:NAME.",
+    ),
+]
+_Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Their namespace.")
+]
+
 
 @app.command(
     context_settings={
@@ -78,18 +91,8 @@ def manifest(
 def decide(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The frozen Canary.")],
     *,
-    cluster: Annotated[
-        str,
-        typer.Option(
-            "--cluster",
-            metavar="CLUSTER",
-            envvar="DRILL_CLUSTER",
-            help="Where it is: context:NAME, or embedded:NAME.",
-        ),
-    ],
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Its namespace.")
-    ],
+    cluster: _Cluster,
+    namespace: _Namespace,
     promote: Annotated[
         bool, typer.Option("--promote", help="Promote the frozen revision as it is.")
     ] = False,
@@ -110,9 +113,7 @@ def decide(
     if promote == rollback:
         msg = "give one of --promote and --rollback"
         raise UsageProblemError(msg)
-    if ":" not in cluster:
-        msg = f"--cluster {cluster!r}: name one cluster, as context:NAME or embedded:NAME"
-        raise UsageProblemError(msg)
+    _named(cluster)
     verb: Verb = "promote" if promote else "rollback"
     try:
         order = asyncio.run(_order(cluster, namespace, name, verb, apply=apply))
@@ -120,6 +121,13 @@ def decide(
         raise UsageProblemError(str(error)) from error
     typer.echo(order.text(given=apply))
     return ExitCode.OK
+
+
+def _named(cluster: str) -> None:
+    """Raise UsageProblemError unless one cluster is named."""
+    if ":" not in cluster:
+        msg = f"--cluster {cluster!r}: name one cluster, as context:NAME or embedded:NAME"
+        raise UsageProblemError(msg)
 
 
 async def _order(cluster: str, namespace: str, name: str, verb: Verb, *, apply: bool) -> Order:
@@ -141,18 +149,8 @@ def handback(
             help="The Flagger that takes over, as in flagger@1.44.0: exactly the version that will run.",
         ),
     ],
-    cluster: Annotated[
-        str,
-        typer.Option(
-            "--cluster",
-            metavar="CLUSTER",
-            envvar="DRILL_CLUSTER",
-            help="Where the Canaries are: context:NAME, or embedded:NAME.",
-        ),
-    ],
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="The namespace.")
-    ],
+    cluster: _Cluster,
+    namespace: _Namespace,
     apply: Annotated[
         bool,
         typer.Option(
@@ -170,9 +168,7 @@ def handback(
     from harness.handback.program import TargetNameError, version_of
     from harness.handback.text import to_json, to_text
 
-    if ":" not in cluster:
-        msg = f"--cluster {cluster!r}: name one cluster, as context:NAME or embedded:NAME"
-        raise UsageProblemError(msg)
+    _named(cluster)
     try:
         version = version_of(to)
     except TargetNameError as error:

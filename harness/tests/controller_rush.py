@@ -20,6 +20,7 @@ from harness.kube.retry import Budget
 from harness.kube.testing import FakeCluster
 from harness.kube.watch import Listed, watch
 from harness.tests.controller_mortal import Life, Mortal
+from harness.tests.controller_rolling import rolling
 from harness.tests.controller_sim import START, image, merge
 from harness.tests.test_controller_scale import settled
 
@@ -65,30 +66,14 @@ class Rush:
         more = {"max_concurrent_analyses": self.limit} | options
         log, clock = logs.to(self.stream), lambda: START + loop.time()
         engine = Engine(client, Options("n", **more), log, clock, meter=meter)
-        tasks = [asyncio.create_task(work) for work in (engine.run(), self._roll(), self._look())]
+        others = rolling(self.cluster, self._seen, pause=0.5), self._look()
+        tasks = [asyncio.create_task(work) for work in (engine.run(), *others)]
         try:
             yield life
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _roll(self) -> None:
-        """Every pod of a generation is available one second after it was first seen."""
-        loop = asyncio.get_running_loop()
-        while True:
-            for obj in self.cluster.objects("Deployment", "n"):
-                meta, count = obj["metadata"], obj["spec"]["replicas"]
-                first = self._seen.setdefault((meta["uid"], meta["generation"]), loop.time())
-                status = {
-                    "observedGeneration": meta["generation"],
-                    "replicas": count,
-                    "updatedReplicas": count,
-                    "availableReplicas": count if loop.time() >= first + 1 else 0,
-                }
-                if obj.get("status") != status:
-                    self.cluster.update("Deployment", meta["name"], "n", {"status": status})
-            await asyncio.sleep(0.5)
 
     async def _look(self) -> None:
         """See every state that every Canary has been in."""

@@ -18,6 +18,7 @@ from harness.controller.shell.writer import Writer
 from harness.kube.errors import Forbidden
 from harness.kube.retry import Budget
 from harness.kube.testing import FakeCluster, run_virtual
+from harness.tests.controller_rolling import rolling
 from harness.tests.controller_sim import START, canary, deployment, image, image_of, merge
 
 if TYPE_CHECKING:
@@ -86,30 +87,14 @@ class Stage:
         client = self.cluster.client(Budget(total=1.0))
         log = logs.to(self.stream)
         engine = Engine(client, Options("n", **options), log, lambda: START + loop.time())
-        tasks = [asyncio.create_task(engine.run()), asyncio.create_task(self._roll())]
+        rolls = rolling(self.cluster, self._seen, pause=0.05)
+        tasks = [asyncio.create_task(engine.run()), asyncio.create_task(rolls)]
         try:
             yield
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _roll(self) -> None:
-        """Every pod of a generation is available one second after it was first seen."""
-        loop = asyncio.get_running_loop()
-        while True:
-            for obj in self.cluster.objects("Deployment", "n"):
-                meta, count = obj["metadata"], obj["spec"]["replicas"]
-                first = self._seen.setdefault((meta["uid"], meta["generation"]), loop.time())
-                status = {
-                    "observedGeneration": meta["generation"],
-                    "replicas": count,
-                    "updatedReplicas": count,
-                    "availableReplicas": count if loop.time() >= first + 1 else 0,
-                }
-                if obj.get("status") != status:
-                    self.cluster.update("Deployment", meta["name"], "n", {"status": status})
-            await asyncio.sleep(0.05)
 
     def apply(self, **spec: Any) -> None:
         for obj in (deployment(), canary(**spec)):

@@ -54,10 +54,25 @@ class Pair:
     """Values of `pod-template-hash` that our Services select now."""
 
 
-def by_label(pair: Pair, role: Role) -> JSON:
-    """Return what a Service selects where target and primary differ in the value of the selector label (spec objects 7)."""
-    names = pair.names
-    return {names.label: names.value if role == "canary" else names.primary_value}
+class Apart:
+    """What is the same for every kind whose primary is an object, or a name, of its own: nothing about it has to be remembered."""
+
+    def selector(self, pair: Pair, role: Role, _held: JSON) -> JSON:
+        """Return the selector label with its value on target or primary."""
+        names = pair.names
+        return {names.label: names.value if role == "canary" else names.primary_value}
+
+    def remembered(self, _pair: Pair) -> JSON:
+        """Nothing: the primary has a name of its own."""
+        return {}
+
+    def leftovers(self, _pair: Pair) -> tuple[Write, ...]:
+        """Nothing: the primary rolls by itself."""
+        return ()
+
+    def counted(self, _pair: Pair) -> JSON:
+        """Nothing: the target's selector finds no pods of the primary."""
+        return {}
 
 
 class Target(Protocol):

@@ -23,11 +23,11 @@ from harness.controller.core.readiness import Readiness
 from harness.controller.core.settings import FULL
 from harness.controller.core.snapshots import daemonset_snapshot, observed
 from harness.controller.core.targets import workload
-from harness.controller.core.targets.base import by_label
+from harness.controller.core.targets.base import Apart
 
 if TYPE_CHECKING:
     from harness.controller.core.snapshots import Snapshot
-    from harness.controller.core.targets.base import Pair, Role
+    from harness.controller.core.targets.base import Pair
     from harness.controller.core.templates import Difference
 
 _PRIVATE: Final = "deprecated.daemonset.template.generation"
@@ -37,7 +37,7 @@ _PLACEMENT: Final = ("tolerations", "nodeName", "hostNetwork")
 """What of a pod spec decides, beside node selector and node affinity, which nodes are eligible."""
 
 
-class DaemonSetTarget:
+class DaemonSetTarget(Apart):
     """`apps/v1` DaemonSet."""
 
     kind = "DaemonSet"
@@ -157,22 +157,6 @@ class DaemonSetTarget:
     def revert(self, pair: Pair) -> tuple[Write, ...]:
         """Remove the marker (A8)."""
         return self.to_run(pair)
-
-    def selector(self, pair: Pair, role: Role, _held: JSON) -> JSON:
-        """Return the selector label with its value on target or primary."""
-        return by_label(pair, role)
-
-    def remembered(self, _pair: Pair) -> JSON:
-        """Nothing: the primary has a name of its own."""
-        return {}
-
-    def leftovers(self, _pair: Pair) -> tuple[Write, ...]:
-        """Nothing: the primary rolls by itself."""
-        return ()
-
-    def counted(self, _pair: Pair) -> JSON:
-        """Nothing: the target's selector finds no pods of the primary."""
-        return {}
 
 
 def marked(obj: JSON) -> bool:

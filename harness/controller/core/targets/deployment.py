@@ -12,18 +12,18 @@ from harness.controller.core import replicas, templates
 from harness.controller.core.readiness import Readiness, rolled_out, wanted
 from harness.controller.core.snapshots import deployment_snapshot
 from harness.controller.core.targets import workload
-from harness.controller.core.targets.base import by_label
+from harness.controller.core.targets.base import Apart
 
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON, Plural, Write
     from harness.controller.core.snapshots import Snapshot
-    from harness.controller.core.targets.base import Pair, Role
+    from harness.controller.core.targets.base import Pair
     from harness.controller.core.templates import Difference
 
 _PRIVATE: Final = "deployment.kubernetes.io/"
 
 
-class DeploymentTarget:
+class DeploymentTarget(Apart):
     """`apps/v1` Deployment."""
 
     kind = "Deployment"
@@ -133,22 +133,6 @@ class DeploymentTarget:
         elif count == 0 and replicas.at_bootstrap(pair.target):
             count = max(pair.least, 1)
         return replicas.scale(pair.target, count)
-
-    def selector(self, pair: Pair, role: Role, _held: JSON) -> JSON:
-        """Return the selector label with its value on target or primary."""
-        return by_label(pair, role)
-
-    def remembered(self, _pair: Pair) -> JSON:
-        """Nothing: the primary has a name of its own."""
-        return {}
-
-    def leftovers(self, _pair: Pair) -> tuple[Write, ...]:
-        """Nothing: the primary rolls by itself."""
-        return ()
-
-    def counted(self, _pair: Pair) -> JSON:
-        """Nothing: the target's selector finds no pods of the primary."""
-        return {}
 
 
 def _spec(pair: Pair) -> JSON:

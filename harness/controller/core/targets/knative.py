@@ -15,11 +15,12 @@ from harness.controller.core.canonical import string_hash
 from harness.controller.core.decision import JSON, Plural, Write
 from harness.controller.core.readiness import Readiness
 from harness.controller.core.snapshots import knative_snapshot, observed
+from harness.controller.core.targets.base import Apart
 from harness.controller.core.templates import Difference
 
 if TYPE_CHECKING:
     from harness.controller.core.snapshots import Snapshot
-    from harness.controller.core.targets.base import Pair, Role
+    from harness.controller.core.targets.base import Pair
 
 PRIMARY_REVISION: Final = "flagger.app/primary-revision"
 _CREATED: Final = "latestCreatedRevisionName"
@@ -28,7 +29,7 @@ _ALL_TO_NEWEST: Final = {"latestRevision": True, "percent": 100}
 """What Knative does when nothing is said."""
 
 
-class KnativeTarget:
+class KnativeTarget(Apart):
     """`serving.knative.dev/v1` Service."""
 
     kind = "Knative Service"
@@ -129,22 +130,6 @@ class KnativeTarget:
     def revert(self, pair: Pair) -> tuple[Write, ...]:
         """Remove the annotation; the traffic is the router's."""
         return (_annotate(pair.target, None),) if primary_revision(pair.target) else ()
-
-    def selector(self, _pair: Pair, _role: Role, _held: JSON) -> JSON:
-        """There are no Services of ours."""
-        return {}
-
-    def remembered(self, _pair: Pair) -> JSON:
-        """Nothing."""
-        return {}
-
-    def leftovers(self, _pair: Pair) -> tuple[Write, ...]:
-        """Nothing: the primary rolls by itself."""
-        return ()
-
-    def counted(self, _pair: Pair) -> JSON:
-        """It has no pods of its own."""
-        return {}
 
 
 def primary_revision(target: JSON) -> str:

@@ -25,12 +25,13 @@ from harness.controller.core.ownership import (
 from harness.controller.core.patches import difference
 from harness.controller.core.readiness import Readiness
 from harness.controller.core.snapshots import service_snapshot
+from harness.controller.core.targets.base import Apart
 from harness.controller.core.targets.workload import primary_of
 from harness.controller.core.templates import REVISION, Difference
 
 if TYPE_CHECKING:
     from harness.controller.core.snapshots import Snapshot
-    from harness.controller.core.targets.base import Pair, Role
+    from harness.controller.core.targets.base import Pair
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _ALLOCATED: Final = ("clusterIPs", "healthCheckNodePort")
@@ -39,7 +40,7 @@ _HEADLESS: Final = "None"
 _Role = Literal["primary", "canary"]
 
 
-class ServiceTarget:
+class ServiceTarget(Apart):
     """`v1` Service."""
 
     kind = "Service"
@@ -127,22 +128,6 @@ class ServiceTarget:
     def revert(self, _pair: Pair) -> tuple[Write, ...]:
         """The target was never touched."""
         return ()
-
-    def selector(self, _pair: Pair, _role: Role, _held: JSON) -> JSON:
-        """There are no Services of ours."""
-        return {}
-
-    def remembered(self, _pair: Pair) -> JSON:
-        """Nothing."""
-        return {}
-
-    def leftovers(self, _pair: Pair) -> tuple[Write, ...]:
-        """Nothing: the primary rolls by itself."""
-        return ()
-
-    def counted(self, _pair: Pair) -> JSON:
-        """It has no pods of its own."""
-        return {}
 
 
 def _name(pair: Pair, role: _Role) -> str:
