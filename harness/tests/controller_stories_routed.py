@@ -275,7 +275,6 @@ STORIES = (
         order_rollback,
         rolled_back,
         _with_hooks(ITERATIONS | {"iterations": 9}, hook("rollback", "undo")),
-        repeats=True,
     ),
     Story(
         "pre-rollout-fails",

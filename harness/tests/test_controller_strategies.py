@@ -9,7 +9,7 @@ import pytest
 from harness.controller.core.settings import Settings
 from harness.tests.controller_sim import Sim
 from harness.tests.controller_sim_make import canary, deployment, image, image_of
-from harness.tests.controller_sim_outside import no, scripted
+from harness.tests.controller_sim_outside import no, scripted, yes
 
 JSON = dict[str, Any]
 MATCH = [{"headers": {"x-canary": {"exact": "yes"}}}]
@@ -178,3 +178,21 @@ def test_skipping_the_analysis_moves_no_traffic_to_the_canary() -> None:
     sim.run(until="Succeeded")
     assert shares(sim) == []
     assert image_of(sim.primary) == "app:2"
+
+
+def test_a_rollback_that_a_hook_asked_for_is_carried_out_even_if_it_changes_its_mind() -> None:
+    """The traffic goes first, then the pods: by then the hook may answer otherwise, and so may the pods of another deadline."""
+    undo = {"type": "rollback", "name": "undo", "url": "http://undo.test/"}
+    sim = Sim()
+    sim.script["undo"] = no()
+    sim.add("deployments", deployment())
+    sim.add("canaries", canary(**routed(stepWeight=20, maxWeight=60, webhooks=[undo])))
+    sim.run(until="Initialized")
+    sim.edit("deployments", "web", image("app:2"))
+    while not sim.traffic()["web-canary"]:
+        sim.run(0.2)
+    sim.script["undo"] = yes()
+    sim.before_status = lambda _: sim.script.update(undo=no())
+    sim.run(until="Failed")
+    assert sim.condition("Promoted")["reason"] == "RollbackHook"
+    assert not sim.condition("RollingBack")

@@ -2,7 +2,7 @@
 
 What is compared are the stored pair (applied hash and fence, in the Canary's status) and the pair of the object just read
 (`snapshots.py`). Statuses that another controller or version wrote need evidence from outside (`migration.py`).
-The checksums of ConfigMaps and Secrets (B10) are not tracked yet.
+Of ConfigMaps and Secrets (B10) the checksums are compared in `changes.py`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ Mirroring: exists only while the canary gets a copy of the traffic.
 PostRollout: how the post-rollout hooks went; Unknown while they are still to be called. Only where there are any.
 ChangePending: exists only while the Canary is suspended and its target has changed.
 RoutesKept: exists from a freeze, or a restart under freezeOnFailure, until the promotion or a rollback: the traffic stays with the target.
+RollingBack: exists only from the decision for a roll-back to its end, where nothing else remembers it: the cause.
 Queued: True while a run has no slot for its analysis (limit on starts). Reason StartLimit: it waits for its turn; SlotGivenUp: it cannot go
 on now. lastTransitionTime is when the change was seen, or the slot given up; the deadline of a run that has begun stands still from there.
 Unmeasured: exists only while metrics give no verdict (429, time-out); lastTransitionTime is since when.
@@ -38,6 +39,7 @@ WARNED: Final = "Warned"
 UNSTEADY: Final = "Unsteady"
 REPAIRING: Final = "Repairing"
 ROUTES_KEPT: Final = "RoutesKept"
+ROLLING_BACK: Final = "RollingBack"
 QUEUED: Final = "Queued"
 UNMEASURED: Final = "Unmeasured"
 RESTORED: Final = "Restored"

@@ -180,6 +180,7 @@ TABLE: Final[tuple[Rule, ...]] = (
     Rule("track-run",          RUN,        lambda s: s.tracking_due and not s.fence_only,     tracking.track),
     Rule("track-configs",      RUN,        lambda s: s.configs_due,                           tracking.track_configs),
     Rule("fence-returns",      RUN,        lambda s: s.fence_returns,                         tracking.return_fence),
+    Rule("rolling-back",       RUN,        when.has(cond.ROLLING_BACK),                       failure.carry_out),
     Rule("freeze",             RUN,        lambda s: s.too_many_failed_checks and s.settings.freeze, frozen.failed_checks),
     Rule("failed-checks",      RUN,        lambda s: s.too_many_failed_checks,                failure.failed_checks),
     Rule("scale-up-again",     RUN,        lambda s: s.workload.scales and s.target_idle,     run.scale_up_again),

@@ -68,6 +68,7 @@ def entered(
     if phase not in KEPT:
         conditions = cond.drop(conditions, cond.ROUTES_KEPT)
     conditions = cond.drop(conditions, cond.HELD)
+    conditions = cond.drop(conditions, cond.ROLLING_BACK)
     conditions = cond.drop(conditions, cond.QUEUED)
     conditions = cond.drop(conditions, cond.UNMEASURED)
     if phase in ("Progressing", "Promoting"):

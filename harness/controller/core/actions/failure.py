@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.controller.core import conditions as cond
 from harness.controller.core import replicas, upkeep
 from harness.controller.core.actions import restore
 from harness.controller.core.actions.base import (
     alerting,
+    conditions,
     decision,
     noted,
     post_rollout,
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
     from harness.controller.core.decision import JSON, Decision
     from harness.controller.core.scene import Scene
 
+HOOK: Final = "RollbackHook"
+"""Reason of a roll-back that a hook asked for."""
+
 
 def not_ready(scene: Scene) -> Decision:
     """The target missed its deadline (C11, C12)."""
-    return roll_back(scene, "Failed", not_ready_cause(scene))
+    return _decided(scene, "Failed", not_ready_cause(scene))
 
 
 def not_ready_cause(scene: Scene) -> str:
@@ -53,7 +57,22 @@ def failed_checks_cause(scene: Scene) -> str:
 
 def asked_for(scene: Scene) -> Decision:
     """A rollback hook asked for it."""
-    return roll_back(scene, "RollbackHook", f"{scene.checkup.name} asked for it", severity="warn")
+    return _decided(scene, HOOK, f"{scene.checkup.name} asked for it")
+
+
+def _decided(scene: Scene, reason: str, cause: str) -> Decision:
+    """Remember a cause that may be gone before the roll-back is over: pods at zero are not ready for another reason, a hook changes its mind."""
+    held = cond.put(
+        conditions(scene), cond.ROLLING_BACK, "True", reason, cause, now=scene.now, renew=True
+    )
+    return status(scene, {"conditions": held}, touch=False)
+
+
+def carry_out(scene: Scene) -> Decision:
+    """Roll back for the cause that is remembered."""
+    known = cond.find(scene.status, cond.ROLLING_BACK) or {}
+    severity = "warn" if known.get("reason") == HOOK else "error"
+    return roll_back(scene, str(known["reason"]), str(known["message"]), severity=severity)
 
 
 def abort(scene: Scene) -> Decision:
