@@ -15,8 +15,8 @@ from harness.model.outcome import ExitCode, Outcome
 from harness.model.timeline import ObjectSeen
 from harness.report.svg import svg
 from harness.tests import stories
+from harness.tests.checking import state_of
 from harness.tests.populations import Behaviour, upgrade
-from harness.tests.test_checks_serving import state_of
 from harness.tests.timelines import UNSCHEDULABLE, Recording, scenario
 
 MESSAGE = "the analysis failed; the revision is frozen"

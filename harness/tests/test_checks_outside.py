@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.checks.expression import Expression, Unknown
+from harness.checks.expression import Unknown
 from harness.checks.judge import judge
 from harness.checks.routes import route_view
-from harness.checks.state import State
 from harness.model.timeline_outside import Call, GateChanged, StandIn
 from harness.report.json_report import json_report
 from harness.report.markdown import markdown
 from harness.run.anonymise import Anonymiser
+from harness.tests.checking import holds, state_of
 from harness.tests.timelines import Recording, check, scenario
 
 if TYPE_CHECKING:
@@ -24,20 +24,6 @@ RECEIVER = {
     "gates": {"approve": {"answer": "closed", "first": ["503"]}, "web": {"answer": "open"}},
     "alerts": {"team": {"answer": "open"}},
 }
-
-
-def state_of(story: Recording) -> State:
-    timeline = story.timeline()
-    state = State(timeline.header)
-    for observation in timeline.observations:
-        state.apply(observation)
-    return state
-
-
-def holds(story: Recording, text: str) -> bool | Unknown:
-    expression = Expression.compile(text)
-    assert expression.findings() == []
-    return state_of(story).evaluate(expression)
 
 
 def called(story: Recording, gate: str, status: int = 200, **more: Any) -> Recording:

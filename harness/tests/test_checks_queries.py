@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.checks.expression import Expression, Unknown
+from harness.checks.expression import Unknown
 from harness.checks.judge import judge
 from harness.checks.queries import Asked
-from harness.checks.state import State
 from harness.model.resolved import Resolved
 from harness.model.timeline_outside import Queries, QueriesCounted
 from harness.report.json_report import json_report
 from harness.report.markdown import markdown
+from harness.tests.checking import holds
 from harness.tests.timelines import Recording, check, scenario
 
 if TYPE_CHECKING:
@@ -28,16 +28,6 @@ def asking(**more: object) -> Recording:
 def asked(story: Recording, *came: float, status: int = 200) -> Recording:
     passed = 0 if status == 429 else len(came)
     return story.add(Queries, came=came, statuses=(status,) * len(came), passed=passed)
-
-
-def holds(story: Recording, text: str) -> bool | Unknown:
-    expression = Expression.compile(text)
-    assert expression.findings() == []
-    timeline = story.timeline()
-    state = State(timeline.header)
-    for observation in timeline.observations:
-        state.apply(observation)
-    return state.evaluate(expression)
 
 
 def peak(came: Sequence[float]) -> int:

@@ -8,26 +8,12 @@ import pytest
 
 from harness.checks.expression import Expression, Unknown
 from harness.checks.judge import judge
-from harness.checks.state import State
 from harness.model.outcome import Outcome
+from harness.tests.checking import holds, state_of
 from harness.tests.timelines import Recording, check, scenario, step
 
 OLD, NEW = "74cfdc4c74", "5f66c8d9fd"
 TEMPLATE = "pod-template-hash"
-
-
-def state_of(story: Recording) -> State:
-    timeline = story.timeline()
-    state = State(timeline.header)
-    for observation in timeline.observations:
-        state.apply(observation)
-    return state
-
-
-def holds(story: Recording, text: str) -> bool | Unknown:
-    expression = Expression.compile(text)
-    assert expression.findings() == []
-    return state_of(story).evaluate(expression)
 
 
 def service(story: Recording, selector: dict[str, str], name: str = "web") -> Recording:

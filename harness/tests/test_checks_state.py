@@ -12,14 +12,8 @@ from harness.checks.vocabulary import OBJECTS, VARIABLES
 from harness.model.timeline import ObjectSeen, Requests, RolloutKind, SubjectFacts
 from harness.model.timeline_outside import Call, Queries, QueriesCounted
 from harness.tests import stories
+from harness.tests.checking import state_of
 from harness.tests.timelines import Recording, scenario
-
-
-def state_of(story: Recording) -> State:
-    state = State(story.header())
-    for observation in story.timeline().observations:
-        state.apply(observation)
-    return state
 
 
 def test_before_the_first_list_nothing_is_claimed() -> None:
