@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.kube.client import KubeClient
 from harness.kube.errors import NotFound
-from harness.kube.resource import CANARY, CONFIGMAP, DEPLOYMENT, NAMESPACE, POD, REPLICASET, SERVICE
+from harness.kube.resource import CANARY, CONFIGMAP, DEPLOYMENT, POD, REPLICASET, SERVICE
 from harness.tests.controller_sim import canary, deployment, image, image_of
-from harness.tests.test_controller_embedded import ME, Place
+from harness.tests.test_controller_embedded import ME, Place, placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,16 +137,8 @@ def test_the_real_deployment_controller_adopts_the_pods_that_serve(
     warm_cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     async def story() -> None:
-        async with await KubeClient.connect(
-            warm_cluster.kubeconfig, warm_cluster.context, user_agent="rollout-drill/test"
-        ) as client:
-            place = Place(client, f"adopt-{secrets.token_hex(3)}")
-            await place.prepare(warm_cluster.kubeconfig, warm_cluster.context, tmp_path)
-            try:
-                await release(Town(place))
-            finally:
-                await place.subject.kill()
-                await client.delete(NAMESPACE, place.namespace)
+        async with placed(warm_cluster, "adopt", tmp_path) as place:
+            await release(Town(place))
 
     async def release(town: Town) -> None:
         await town.place.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from harness.subjects.bundled import Bundled
 from harness.tests.controller_sim import canary, deployment, image, image_of
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from harness.clusters.embedded.cluster import EmbeddedCluster
@@ -96,20 +98,27 @@ class Place:
                 await asyncio.sleep(0.005)
 
 
+@contextlib.asynccontextmanager
+async def placed(cluster: EmbeddedCluster, prefix: str, folder: Path) -> AsyncIterator[Place]:
+    """A namespace with a subject that is not started yet; both go in the end."""
+    async with await KubeClient.connect(
+        cluster.kubeconfig, cluster.context, user_agent="rollout-drill/test"
+    ) as client:
+        place = Place(client, f"{prefix}-{secrets.token_hex(3)}")
+        await place.prepare(cluster.kubeconfig, cluster.context, folder)
+        try:
+            yield place
+        finally:
+            await place.subject.kill()
+            await client.delete(NAMESPACE, place.namespace)
+
+
 def test_killed_at_every_step_it_still_promotes(
     warm_cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     async def story() -> None:
-        async with await KubeClient.connect(
-            warm_cluster.kubeconfig, warm_cluster.context, user_agent="rollout-drill/test"
-        ) as client:
-            place = Place(client, f"kill-{secrets.token_hex(3)}")
-            await place.prepare(warm_cluster.kubeconfig, warm_cluster.context, tmp_path)
-            try:
-                await release(place)
-            finally:
-                await place.subject.kill()
-                await client.delete(NAMESPACE, place.namespace)
+        async with placed(warm_cluster, "kill", tmp_path) as place:
+            await release(place)
 
     async def release(place: Place) -> None:
         client, namespace = place.client, place.namespace

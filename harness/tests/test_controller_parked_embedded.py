@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.kube.client import KubeClient
-from harness.kube.resource import CANARY, CONFIGMAP, DEPLOYMENT, NAMESPACE, POD, SERVICE
+from harness.kube.resource import CANARY, CONFIGMAP, DEPLOYMENT, POD, SERVICE
 from harness.kube.watch import Listed, watch
 from harness.tests.controller_sim_make import canary, deployment, image
-from harness.tests.test_controller_embedded import ME, Place
+from harness.tests.test_controller_embedded import ME, Place, placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,22 +89,16 @@ def test_no_pod_that_serves_is_touched_from_bootstrap_to_promotion(
     warm_cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     async def story() -> None:
-        async with await KubeClient.connect(
-            warm_cluster.kubeconfig, warm_cluster.context, user_agent="rollout-drill/test"
-        ) as client:
-            place = Place(client, f"park-{secrets.token_hex(3)}")
-            await place.prepare(warm_cluster.kubeconfig, warm_cluster.context, tmp_path)
+        async with placed(warm_cluster, "park", tmp_path) as place:
             seen = Onlooker(place)
             watches = [asyncio.create_task(seen.follow(res)) for res in WATCHED]
             try:
                 await release(place, seen)
             finally:
-                await place.subject.kill()
                 for each in watches:
                     each.cancel()
                     with suppress(asyncio.CancelledError):
                         await each
-                await client.delete(NAMESPACE, place.namespace)
 
     asyncio.run(story())
 
