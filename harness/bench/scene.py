@@ -14,9 +14,9 @@ from harness.clusters.base import ClusterError
 from harness.clusters.embedded import processes
 from harness.clusters.embedded.cluster import EmbeddedCluster
 from harness.clusters.select import open_cluster
+from harness.kube import access
 from harness.kube.client import KubeClient
 from harness.kube.resource import CANARY
-from harness.run import access
 from harness.run.identity import FIELD_MANAGER, labels
 from harness.run.journal import Journal, state_dir
 from harness.run.namespace import make_namespace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 import typer
@@ -24,12 +25,24 @@ def up(
     seed: o.Seed = 1,
     binaries: o.Binaries = "auto",
     kubernetes: o.Kubernetes = None,
+    addons: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="ADD-ON",
+            help="Give it this add-on: gateway-api, istio, keda or knative; may be repeated. Runs that need an add-on give it to a cluster themselves.",
+        ),
+    ] = None,
 ) -> int:
     """Make a cluster that stays until `drill cluster down`; runs that need as many nodes and that version use it by themselves."""
+    from harness.clusters.addons import chosen
     from harness.clusters.embedded.binaries import ensure_binaries
+    from harness.clusters.embedded.cluster import down as remove
     from harness.clusters.embedded.cluster import up as make
+    from harness.run.addons import furnish, needed
 
     say = progress()
+    wanted = needed(chosen(addons or ()), say)
     cluster = make(
         name,
         nodes=nodes,
@@ -39,9 +52,16 @@ def up(
         owner_pid_bound=False,
         kubernetes=kubernetes,
     )
+    try:
+        facts = asyncio.run(furnish(cluster, wanted, say)).facts
+    except BaseException:
+        remove(name)
+        raise
     typer.echo(
         f"embedded:{name} is up: Kubernetes {cluster.facts.kubernetes}, {nodes} simulated nodes"
     )
+    for says in facts.addons:
+        typer.echo(f"it has {says}")
     typer.echo(
         f"use it with --cluster embedded:{name}, or with kubectl --kubeconfig {cluster.kubeconfig}"
     )
@@ -119,13 +139,14 @@ def build(
         typer.Option(
             "--addon",
             metavar="NAME",
-            help="Get the CRDs of these add-ons only, `none` for none of them; may be repeated. All unless given.",
+            help="Get the CRDs, and the programs, of these add-ons only, `none` for none of them; may be repeated. All unless given.",
         ),
     ] = None,
 ) -> int:
-    """Get the control plane's programs and the CRDs of add-ons into the cache, so that later runs find them there."""
+    """Get the control plane's programs and all that add-ons need into the cache, so that later runs find them there."""
     from harness.clusters import addons
     from harness.clusters.embedded.binaries import ensure_binaries
+    from harness.run.addons import needed
 
     say = progress()
     names = [name for name in (addons.ADDONS if addon is None else addon) if name != "none"]
@@ -133,7 +154,7 @@ def build(
     found = ensure_binaries(binaries, say, kubernetes=kubernetes)
     typer.echo(f"the control plane's programs are in {found.kube_apiserver.parent}")
     for one in wanted:
-        addons.crds(one, say)
+        needed([one], say)
         typer.echo(f"the CRDs of {one.title} {one.module.version} are in the cache")
     return ExitCode.OK
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from harness.clusters.base import ChoiceError, ClusterError
 from harness.programs.cache import Cache, disk_errors
 from harness.programs.errors import ProgramError
-from harness.programs.modules import Module, files
+from harness.programs.modules import Module, files, required_files
 from harness.programs.paths import cache_root
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 SIMULATED_ROUTES: Final = "simulated-routes"
 """Routes obey the label `rollout-drill/route`, and no gateway routes anything."""
-KNATIVE: Final = "knative-crds"
-"""The add-on whose objects a stand-in looks after (`harness.clusters.knative_stand_in`)."""
-_OTHERWISE: Final = "run the drill on a cluster that has it, with --cluster context:NAME"
+KNATIVE: Final = "knative"
+"""The add-on that is more than types: its controllers run beside an embedded cluster (`harness.clusters.knative`)."""
+OTHERWISE: Final = "run the drill on a cluster that has it, with --cluster context:NAME"
 _NEXT: Final = re.compile(r"^---.*$", re.MULTILINE)
 
 
@@ -50,6 +50,8 @@ class AddOn:
     """What is simulated, or missing, on an embedded cluster; completes `TITLE VERSION: …` in a report."""
     gives: tuple[str, ...] = ()
     """Further features that it gives to an embedded cluster."""
+    packages: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Packages of modules that the module requires, at the version that it locks, and their files that have CRDs."""
 
     @property
     def says(self) -> str:
@@ -59,6 +61,29 @@ class AddOn:
 
 _GATEWAY: Final = "config/crd/standard/gateway.networking.k8s.io_"
 _KNATIVE: Final = "config/core/300-resources/"
+_KNATIVE_FILES: Final = (
+    "configuration",
+    "domain-mapping",
+    "metric",
+    "podautoscaler",
+    "revision",
+    "route",
+    "service",
+)
+_KNATIVE_CRDS: Final = (
+    "configurations.serving.knative.dev",
+    "domainmappings.serving.knative.dev",
+    "revisions.serving.knative.dev",
+    "routes.serving.knative.dev",
+    "services.serving.knative.dev",
+    "metrics.autoscaling.internal.knative.dev",
+    "podautoscalers.autoscaling.internal.knative.dev",
+    "certificates.networking.internal.knative.dev",
+    "clusterdomainclaims.networking.internal.knative.dev",
+    "ingresses.networking.internal.knative.dev",
+    "serverlessservices.networking.internal.knative.dev",
+    "images.caching.internal.knative.dev",
+)
 _EVERY: Final = (
     AddOn(
         "gateway-api",
@@ -97,16 +122,17 @@ _EVERY: Final = (
         KNATIVE,
         "Knative Serving",
         Module("knative.dev/serving", "v0.49.1"),
-        tuple(
-            f"{_KNATIVE}{name}.yaml" for name in ("configuration", "revision", "route", "service")
+        tuple(f"{_KNATIVE}{name}.yaml" for name in _KNATIVE_FILES),
+        _KNATIVE_CRDS,
+        "its webhook, controller and autoscaler run; containers, queue-proxy, activator, ingress and requests are simulated: "
+        "no request reaches a pod, and shares of traffic are what Knative's objects say",
+        packages=(
+            (
+                "knative.dev/networking/config",
+                ("certificate.yaml", "domain-claim.yaml", "ingress.yaml", "serverlessservice.yaml"),
+            ),
+            ("knative.dev/caching/config", ("image.yaml",)),
         ),
-        (
-            "configurations.serving.knative.dev",
-            "revisions.serving.knative.dev",
-            "routes.serving.knative.dev",
-            "services.serving.knative.dev",
-        ),
-        "its CRDs, and knative: stand-in, which makes revisions and reports traffic; no Knative runs, there are no pods, no traffic is routed",
     ),
 )
 ADDONS: Final = {one.name: one for one in _EVERY}
@@ -147,8 +173,14 @@ def _crds(addon: AddOn, progress: Progress, cancelled: threading.Event | None) -
     if found is not None:
         return found
     progress(f"Getting the CRDs of {addon.title} {addon.module.version} (a Go module, once).")
-    folder = files(addon.module, addon.files, progress, cancelled, otherwise=_OTHERWISE)
-    parsed = [one for name in addon.files for one in _documents(folder / name, addon.crds)]
+    folder = files(addon.module, addon.files, progress, cancelled, otherwise=OTHERWISE)
+    paths = [folder / name for name in addon.files]
+    for package, names in addon.packages:
+        folder = required_files(
+            addon.module, package, names, progress, cancelled, otherwise=OTHERWISE
+        )
+        paths += [folder / name for name in names]
+    parsed = [one for path in paths for one in _documents(path, addon.crds)]
     by_name = {str(one["metadata"]["name"]): one for one in parsed}
     lacking = [name for name in addon.crds if name not in by_name]
     if lacking:
@@ -165,7 +197,8 @@ def _crds(addon: AddOn, progress: Progress, cancelled: threading.Event | None) -
 
 
 def _kept(addon: AddOn) -> Path:
-    digest = hashlib.sha256(json.dumps([addon.files, addon.crds]).encode()).hexdigest()[:12]
+    said = json.dumps([addon.files, addon.crds, addon.packages])
+    digest = hashlib.sha256(said.encode()).hexdigest()[:12]
     return cache_root() / "addons" / f"{addon.name}-{addon.module.version}-{digest}.json"
 
 

@@ -32,7 +32,7 @@ FEATURES: Final[dict[str, Feature]] = {
         "subject",
         "Keeps a failed revision in place, its pods and its routes, for a person to look at.",
     ),
-    "knative": Feature("subject", "Takes Knative Services as targets."),
+    "knative-service": Feature("subject", "Takes Knative Services as targets."),
     "manual-rollback-aborts": Feature(
         "subject", "Ends a running analysis when the target goes back to the promoted revision."
     ),
@@ -78,10 +78,10 @@ FEATURES: Final[dict[str, Feature]] = {
         "Has Istio's VirtualServices and DestinationRules (add-on: an embedded cluster gets them).",
     ),
     "keda": Feature("cluster", "Has KEDA's ScaledObjects (add-on: an embedded cluster gets them)."),
-    "knative-crds": Feature(
+    "knative": Feature(
         "cluster",
-        "Has Knative's Services and Revisions (add-on: an embedded cluster gets them, and a stand-in that makes revisions; "
-        "one whose template has the label `rollout-drill/revision: never-ready` is never ready).",
+        "Has Knative Serving (add-on: an embedded cluster gets its real controllers beside simulated pods; the annotation "
+        "`rollout-drill/concurrency` of a Knative Service says how many requests are under way at any time, none unless given).",
     ),
     "simulated-routes": Feature(
         "cluster",

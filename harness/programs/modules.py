@@ -107,6 +107,59 @@ def files(
     return folder
 
 
+def required_files(
+    module: Module,
+    package: str,
+    names: Sequence[str],
+    progress: Progress,
+    cancelled: threading.Event | None = None,
+    *,
+    otherwise: str,
+) -> Path:
+    """Return a folder that holds the named files of a package of *another* module, at the version that `module` requires; cached.
+
+    E.g. of `knative.dev/networking/config`, as knative.dev/serving locks it in go.mod and go.sum. Raises as `files` does.
+    """
+    folder = cache_root() / "modules" / f"{module.path}@{module.version}-requires" / package
+    if all((folder / name).exists() for name in names):
+        return folder
+    with Cache(folder).lock(progress, f"fetches {package}", cancelled):
+        missing = [name for name in names if not (folder / name).exists()]
+        if missing:
+            source = _package(module, package, progress, cancelled, otherwise=otherwise)
+            for name in missing:
+                _take(source / name, folder / name, Module(package, module.version), name)
+    return folder
+
+
+def _package(
+    module: Module,
+    package: str,
+    progress: Progress,
+    cancelled: threading.Event | None,
+    *,
+    otherwise: str,
+) -> Path:
+    folder = fetch(module, progress, cancelled, otherwise=otherwise)
+    lowest = go_version((folder / "go.mod").read_text(encoding="utf-8"))
+    go = toolchain.find(lowest, progress, cancelled, otherwise=otherwise)
+    said = golang.run(
+        go,
+        # The package, not its module: a mirror may have the sources of a version without telling about the version.
+        ["list", "-f", "{{.Dir}}", package],
+        folder=folder,
+        label=f"Fetching {package}, which {module.label} requires",
+        seconds=_FETCH_SECONDS,
+        progress=progress,
+        cancelled=cancelled,
+    )
+    found = said.output.strip()
+    if said.code == 0 and found:
+        return Path(found)
+    msg = f"{package}, which {module.label} requires, cannot be fetched: {said.last_words}"
+    raise ProgramError(msg)
+
+
 def go_version(text: str) -> tuple[int, ...]:
     """Return the lowest Go version that a go.mod accepts, e.g. `(1, 26, 0)`."""
     found = _GO_LINE.search(text)

@@ -6,11 +6,13 @@ A cluster that is not ours is left as it is. What it lacks makes a drill that re
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
 from typing import TYPE_CHECKING, Final
 
-from harness.clusters.addons import KNATIVE, chosen
+from harness.clusters.addons import KNATIVE, chosen, crds
+from harness.clusters.knative import programs
+from harness.clusters.knative.manifests import manifests
+from harness.kube.client import KubeClient
 from harness.kube.errors import AlreadyExists, NotFound
 from harness.kube.resource import CRD
 from harness.run.identity import FIELD_MANAGER, MANAGED_BY
@@ -19,10 +21,11 @@ from harness.run.shared import established
 from harness.run.together import together
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    import threading
+    from collections.abc import Mapping, Sequence
 
+    from harness.clusters.addons import AddOn
     from harness.clusters.base import Cluster, Progress
-    from harness.kube.client import KubeClient
     from harness.model.timeline import JSON
 
 PUBLISHED_WITHIN: Final = 20.0
@@ -34,42 +37,55 @@ Type = tuple[str, str, str]
 """Group, version, kind."""
 
 
+def needed(
+    addons: Sequence[AddOn], progress: Progress, cancelled: threading.Event | None = None
+) -> dict[str, list[JSON]]:
+    """Return the CRDs of each add-on by its name, once all that an embedded cluster needs for it is at hand: programs too.
+
+    Blocks, for minutes where something has to be built. Raises ClusterError.
+    """
+    found: dict[str, list[JSON]] = {}
+    for addon in addons:
+        if addon.name == KNATIVE:
+            programs.obtain(progress, cancelled)
+            manifests(progress, cancelled)
+        found[addon.name] = crds(addon, progress, cancelled)
+    return found
+
+
+async def furnish(
+    cluster: Cluster, addons: Mapping[str, Sequence[JSON]], progress: Progress
+) -> Cluster:
+    """Return a cluster of ours with add-ons, of which `needed` gave the CRDs. Raises as `provide` does."""
+    types = [one for some in addons.values() for one in some]
+    async with await KubeClient.connect(
+        cluster.kubeconfig, cluster.context, user_agent=FIELD_MANAGER
+    ) as client:
+        return await provide(client, cluster, list(addons), types, progress)
+
+
 async def provide(
     client: KubeClient,
     cluster: Cluster,
     names: Sequence[str],
-    crds: Sequence[JSON],
+    types: Sequence[JSON],
     progress: Progress,
 ) -> Cluster:
     """Return `cluster` with those of the add-ons `names` among its facts that it has; an embedded one has them all by then.
 
-    `crds` are all of theirs. On an embedded cluster they belong to the cluster and go with it. Raises ClusterError, KubeError or
+    `types` are all of their CRDs. On an embedded cluster they belong to the cluster and go with it. Raises ClusterError, KubeError or
     RefusedError.
     """
     if not names:
         return cluster
     wanted = chosen(names)
     if cluster.facts.kind == "embedded":
-        await _install(client, crds)
+        await _install(client, types)
         return await cluster.with_addons([one.name for one in wanted], progress)
     # Types, not CRDs: reading those takes rights that whoever drills in a namespace need not have.
     served = {f"{one.plural}.{one.group}" for one in await client.discover()}
     there = [one.name for one in wanted if served.issuperset(one.crds)]
     return await cluster.with_addons(there, progress)
-
-
-@contextlib.asynccontextmanager
-async def played(
-    client: KubeClient, cluster: Cluster, names: Sequence[str], progress: Progress
-) -> AsyncIterator[None]:
-    """Play those add-ons for the time of the block that a stand-in of ours plays; on a cluster that is not ours, none."""
-    if KNATIVE not in names or cluster.facts.kind != "embedded":
-        yield
-        return
-    from harness.clusters.knative_stand_in import playing
-
-    async with playing(client, cluster.facts.seed or 0, progress):
-        yield
 
 
 async def _install(client: KubeClient, crds: Sequence[JSON]) -> None:

@@ -7,8 +7,9 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.clusters.addons import chosen, crds
+from harness.clusters.addons import chosen
 from harness.programs.threads import in_thread
+from harness.run.addons import needed
 from harness.subjects.base import SubjectError, crd_digest
 from harness.subjects.select import make_subject
 
@@ -37,7 +38,7 @@ class Casting:
         for addon in chosen(plan.addons) if plan.embedded else ():
             async with self._getting:
                 if addon.name not in self._addons:
-                    self._addons[addon.name] = await in_thread(partial(crds, addon, self._say))
+                    self._addons |= await in_thread(partial(needed, [addon], self._say))
         for version in plan.handbacks:
             async with self._getting:
                 await self._handback(version)

@@ -24,6 +24,7 @@ from harness.kube.client import KubeClient
 from harness.kube.errors import KubeError
 from harness.model.outcome import Outcome
 from harness.model.timeline import HarnessError, Interrupted, Kept, Settled, Timeline
+from harness.model.timeline_outside import StandIn
 from harness.run import artefacts, subjects
 from harness.run.objects import RefusedError
 from harness.run.outside import Outside, reachable
@@ -155,6 +156,16 @@ async def _observe(parts: Parts, recorder: Recorder) -> None:
         say=lambda line: parts.place.say(f"{parts.plan.name.title}: {line}"),
         outside=parts.outside,
     )
+    try:
+        await _run(context, parts, recorder)
+    finally:
+        for part, by in parts.place.cluster.stand_ins(parts.plan.addons):
+            live.observe(StandIn(live.now(), part, by))
+
+
+async def _run(context: Context, parts: Parts, recorder: Recorder) -> None:
+    """Take the steps, and wait until it is known that nothing follows."""
+    live = parts.live
     if await run_steps(context, parts.plan.resolved.steps):
         live.observe(Settled(live.now(), "begin"))
         await asyncio.sleep(parts.plan.resolved.settle)

@@ -20,7 +20,7 @@ from harness.kube.client import KubeClient
 from harness.kube.config import preload
 from harness.kube.errors import KubeError
 from harness.kube.resource import CRD
-from harness.run.addons import played, provide
+from harness.run.addons import provide
 from harness.run.casting import Casting
 from harness.run.crds import differs
 from harness.run.identity import slug
@@ -152,7 +152,6 @@ class Pool:
             shared = await install_shared(client, journal, crds, self._run, cluster.facts.kind)
             cluster = await provide(client, cluster, key.addons, addons, self._say)
             before = await list_everything(client)
-        await self._stack.enter_async_context(_played(cluster, key.addons, self._say))
         return Place(
             cluster=cluster,
             run=self._run,
@@ -190,17 +189,6 @@ async def foreign_crd(client: KubeClient, crds: Sequence[JSON]) -> str:
         if await client.exists(CRD, name) and await differs(client, crd):
             return f"its CustomResourceDefinition {name} is that of another subject, or of another version of an add-on"
     return ""
-
-
-@contextlib.asynccontextmanager
-async def _played(
-    cluster: Cluster, addons: tuple[str, ...], say: Callable[[str], None]
-) -> AsyncIterator[None]:
-    if not addons:
-        yield
-        return
-    async with _client(cluster) as client, played(client, cluster, addons, say):
-        yield
 
 
 @contextlib.asynccontextmanager

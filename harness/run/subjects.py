@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.controller.flags import written
+from harness.kube import access
 from harness.model.standins import addressed
-from harness.run import access
 from harness.run.crds import replace_crds
 from harness.run.objects import RefusedError
 from harness.subjects.base import Access

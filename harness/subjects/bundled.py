@@ -32,7 +32,7 @@ CAPABILITIES: Final = (
     "daemonset",
     "deployment",
     "freeze",
-    "knative",
+    "knative-service",
     "manual-rollback-aborts",
     "match-label-keys",
     "metrics",

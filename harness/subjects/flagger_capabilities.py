@@ -44,7 +44,9 @@ CAPABILITIES: Final = (
         None,
         "a failed revision is always scaled to zero, but for a failed promotion since 1.44.0",
     ),
-    Capability("knative", (1, 41, 0), "provider knative; roles for serving.knative.dev since then"),
+    Capability(
+        "knative-service", (1, 41, 0), "provider knative; roles for serving.knative.dev since then"
+    ),
     Capability(
         "manual-rollback-aborts",
         None,

@@ -26,12 +26,10 @@ from harness.model.timeline import ClusterFacts, parse
 from harness.programs import golang
 from harness.programs.modules import Module
 from harness.report.markdown import markdown
-from harness.run.addons import played as played_by_stand_in
 from harness.run.addons import provide
 from harness.run.casting import Casting
 from harness.run.pool import key_of
 from harness.tests.fake_go import FakeGo
-from harness.tests.test_clusters_knative_stand_in import cluster as knative
 from harness.tests.test_run_selection import plan
 from harness.tests.test_run_shared import ESTABLISHED
 
@@ -95,7 +93,7 @@ def test_every_add_on_is_a_feature_of_a_cluster_with_a_version_and_types() -> No
         assert addon.crds
         assert addon.module.version in addon.says
     assert "no traffic is routed" in GATEWAY.says
-    assert "knative: stand-in" in addons.ADDONS[addons.KNATIVE].says
+    assert "no request reaches a pod" in addons.ADDONS[addons.KNATIVE].says
 
 
 def test_only_the_named_types_are_taken_and_a_second_time_nothing_is_fetched(go: FakeGo) -> None:
@@ -144,7 +142,9 @@ def test_cluster_build_gets_all_those_asked_for_or_none(
     monkeypatch.setattr(
         "harness.clusters.embedded.binaries.ensure_binaries", lambda *_, **__: Found
     )
-    monkeypatch.setattr(addons, "crds", lambda addon, _: got.append(addon.name))
+    monkeypatch.setattr(
+        "harness.run.addons.needed", lambda some, _: got.extend(a.name for a in some)
+    )
     for chosen, expected in (
         ([], list(addons.ADDONS)),
         (["--addon", "none"], []),
@@ -176,7 +176,7 @@ def test_nothing_is_fetched_for_a_cluster_that_is_not_ours(monkeypatch: pytest.M
         got.append(addon.name)
         return [crd(name) for name in addon.crds]
 
-    monkeypatch.setattr("harness.run.casting.crds", fetch)
+    monkeypatch.setattr("harness.run.addons.crds", fetch)
 
     async def obtain(cluster: str) -> int:
         casting = Casting(print)
@@ -234,28 +234,6 @@ def test_an_embedded_cluster_gets_what_it_lacks_and_keeps_what_it_has() -> None:
     kept = server.get("CustomResourceDefinition", there)
     assert kept is not None
     assert kept["spec"]["x"] == 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "names", "expected"),
-    [
-        ("embedded", ["knative-crds"], 1),
-        ("existing", ["knative-crds"], 0),
-        ("embedded", ["keda"], 0),
-    ],
-)
-def test_revisions_are_made_on_our_clusters_only(
-    kind: str, names: list[str], expected: int
-) -> None:
-    server = knative()
-    cluster = Cluster("x", ClusterFacts(kind, "x", "v1.35.4", ("n1",)), Path("/nowhere"))
-
-    async def act() -> None:
-        async with server.client() as client, played_by_stand_in(client, cluster, names, print):
-            await asyncio.sleep(2)
-
-    run_virtual(act())
-    assert len(server.objects("Revision", "n")) == expected
 
 
 # What is simulated

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.kube.access import write_kubeconfig
 from harness.kube.client import KubeClient
 from harness.kube.resource import (
     CANARY,
@@ -20,7 +21,6 @@ from harness.kube.resource import (
     SERVICE,
     SERVICEACCOUNT,
 )
-from harness.run.access import write_kubeconfig
 from harness.subjects.base import Access
 from harness.subjects.bundled import Bundled
 from harness.tests.controller_sim import canary, deployment, image, image_of

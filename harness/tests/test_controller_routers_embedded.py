@@ -17,7 +17,7 @@ from harness.kube.client import KubeClient
 from harness.kube.resource import NAMESPACE, Resource
 from harness.run.addons import provide
 from harness.tests.controller_sim import merge
-from harness.tests.routers_kit import GATEWAY, canary, kservice
+from harness.tests.routers_kit import GATEWAY, canary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,6 @@ TYPES: Final = {
     "destinationrules": Resource(
         "networking.istio.io", "v1beta1", "destinationrules", "DestinationRule"
     ),
-    "kservices": Resource("serving.knative.dev", "v1", "services", "Service"),
 }
 COOKIES: Final[JSON] = {"cookieName": "stay", "primaryCookieName": "old", "path": "/", "maxAge": 60}
 TEST: Final[JSON] = {
@@ -104,7 +103,6 @@ ISTIO_CASES: Final[dict[str, JSON]] = {
 CASES: Final = [
     *((f"gateway {name}", case) for name, case in GATEWAY_CASES.items()),
     *((f"istio {name}", case) for name, case in ISTIO_CASES.items()),
-    ("knative", canary("knative")),
 ]
 
 
@@ -129,7 +127,7 @@ def cluster(
 
 
 async def _with_crds(cluster: Cluster) -> Cluster:
-    names = ["gateway-api", "istio", "knative-crds"]
+    names = ["gateway-api", "istio"]
     crds = [crd for name in names for crd in addons.crds(addons.ADDONS[name], print)]
     async with await KubeClient.connect(cluster.kubeconfig, user_agent=ME) as client:
         return await provide(client, cluster, names, crds, print)
@@ -152,8 +150,7 @@ class Scene:
             items, _ = await self.client.list(TYPES[plural], self.namespace)
             objects[plural] = {one["metadata"]["name"]: one for one in items}
         names, split = names_of(self.canary, None), Split(share, mirror=mirror)
-        target = objects.get("kservices", {}).get("web")
-        return Wish(copy.deepcopy(self.canary), names, split, objects, target, running=True)
+        return Wish(copy.deepcopy(self.canary), names, split, objects, None, running=True)
 
     async def write(self, writes: Any) -> None:
         """Carry out writes; a field that the CRD does not know is refused instead of dropped."""
@@ -177,8 +174,7 @@ class Scene:
         self.canary["status"] = merge(self.canary["status"], self.router.status(wish))
         after = await self.wish(share, mirror=mirror)
         assert self.router.route(after) == (), "what the server made of it is written again"
-        if self.router.name != "knative":  # the stand-in that answers is not played here
-            await self._in_force(share, mirror=mirror)
+        await self._in_force(share, mirror=mirror)
 
     async def _in_force(self, share: int, *, mirror: bool) -> None:
         said = "nothing"
@@ -197,11 +193,6 @@ async def _run(cluster: Cluster, owner: JSON) -> None:
         await client.create(NAMESPACE, {"metadata": {"name": namespace}}, field_manager=ME)
         scene = Scene(client, namespace, owner)
         assert scene.router.problem(owner) == ""
-        if scene.router.name == "knative":
-            body = copy.deepcopy(kservice())
-            body["spec"].pop("invented")
-            body["metadata"] = {"name": "web", "annotations": body["metadata"]["annotations"]}
-            await client.create(TYPES["kservices"], body, namespace, field_manager=ME)
         try:
             await scene.step(0)
             if owner["spec"]["analysis"].get("mirror"):

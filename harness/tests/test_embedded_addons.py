@@ -1,9 +1,8 @@
-"""Add-ons on the real control plane: types that are served, routes that get a status, revisions of the stand-in."""
+"""Add-ons on the real control plane: types that are served, and routes that get a status. Knative has a file of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import secrets
 from typing import TYPE_CHECKING, Any, Final
@@ -12,13 +11,9 @@ import pytest
 
 from harness.clusters import addons
 from harness.clusters.embedded import processes
-from harness.clusters.knative_stand_in import LABEL, SERVICE, delay
 from harness.kube.client import KubeClient
-from harness.kube.resource import CANARY, CRD, NAMESPACE, POD, SERVICEACCOUNT, Resource
-from harness.run.addons import played, provide
-from harness.subjects.bundled import Bundled
-from harness.tests.controller_mortal import Life, controlled
-from harness.tests.controller_sim_make import canary
+from harness.kube.resource import CRD, NAMESPACE, POD, SERVICEACCOUNT, Resource
+from harness.run.addons import provide
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -61,15 +56,18 @@ def bare(
             down(name)
 
 
+ALL: Final = [name for name in addons.ADDONS if name != addons.KNATIVE]
+
+
 async def _with_all(cluster: Cluster) -> Cluster:
-    crds = [crd for one in addons.ADDONS.values() for crd in addons.crds(one, print)]
+    crds = [crd for name in ALL for crd in addons.crds(addons.ADDONS[name], print)]
     async with await KubeClient.connect(cluster.kubeconfig, user_agent=ME) as client:
-        return await provide(client, cluster, list(addons.ADDONS), crds, print)
+        return await provide(client, cluster, ALL, crds, print)
 
 
 @pytest.fixture(scope="module")
 def cluster(bare: EmbeddedCluster) -> Cluster:
-    """The cluster with all add-ons."""
+    """The cluster with all add-ons that are types and stages alone."""
     return asyncio.run(_with_all(bare))
 
 
@@ -122,18 +120,6 @@ def true_conditions(obj: JSON) -> set[str]:
     return {one["type"] for one in conditions if one["status"] == "True"}
 
 
-def ready_revision(service: JSON) -> str:
-    return str((service.get("status") or {}).get("latestReadyRevisionName", ""))
-
-
-def created_revision(service: JSON) -> str:
-    return str((service.get("status") or {}).get("latestCreatedRevisionName", ""))
-
-
-def first_of(service: str) -> JSON:
-    return {"metadata": {"name": f"{service}-00001"}}
-
-
 def route(*parents: str, **labels: str) -> JSON:
     return {
         "apiVersion": ROUTE.api_version,
@@ -149,12 +135,12 @@ def route(*parents: str, **labels: str) -> JSON:
 def test_all_types_of_all_add_ons_are_served_and_belong_to_nobody_but_the_cluster(
     cluster: Cluster,
 ) -> None:
-    assert set(addons.ADDONS) | {"simulated-routes"} <= set(cluster.facts.capabilities)
-    assert len(cluster.facts.addons) == len(addons.ADDONS)
+    assert {*ALL, "simulated-routes"} <= set(cluster.facts.capabilities)
+    assert len(cluster.facts.addons) == len(ALL)
 
     async def act(client: KubeClient, _: str) -> None:
         served = {f"{one.plural}.{one.group}" for one in await client.discover()}
-        for addon in addons.ADDONS.values():
+        for addon in addons.chosen(ALL):
             assert served.issuperset(addon.crds)
             for name in addon.crds:
                 conditions = (await client.get(CRD, name))["status"]["conditions"]
@@ -259,106 +245,5 @@ def test_a_gateway_is_programmed_and_pods_start_as_before(cluster: Cluster) -> N
             (namespace, "one"),
             lambda o: "Ready" in true_conditions(o),
         )
-
-    within(cluster, act)
-
-
-def test_the_stand_in_makes_a_second_revision_and_moves_the_traffic(cluster: Cluster) -> None:
-    def template(image: str, **labels: str) -> JSON:
-        return {"metadata": {"labels": labels}, "spec": {"containers": [{"image": image}]}}
-
-    async def act(client: KubeClient, namespace: str) -> None:
-        where = (namespace, "web")
-        async with played(client, cluster, [addons.KNATIVE], pytest.fail):
-            service = {
-                "apiVersion": SERVICE.api_version,
-                "kind": SERVICE.kind,
-                "metadata": {"name": "web"},
-                "spec": {"template": template("dev.local/a:1")},
-            }
-            await client.create(SERVICE, service, namespace, field_manager=ME)
-            await seen(client, SERVICE, where, lambda o: ready_revision(o) == "web-00001")
-            traffic = [
-                {"latestRevision": True, "percent": 0},
-                {"revisionName": "web-00001", "percent": 100},
-            ]
-            patch = {"spec": {"template": template("dev.local/a:2"), "traffic": traffic}}
-            await client.patch(SERVICE, "web", namespace, patch, field_manager=ME)
-            found = await seen(client, SERVICE, where, lambda o: ready_revision(o) == "web-00002")
-            assert found["status"]["observedGeneration"] == found["metadata"]["generation"] == 2
-            assert [
-                (row["revisionName"], row["percent"]) for row in found["status"]["traffic"]
-            ] == [
-                ("web-00002", 0),
-                ("web-00001", 100),
-            ]
-            told = {"spec": {"template": template("dev.local/a:3", **{LABEL: "never-ready"})}}
-            await client.patch(SERVICE, "web", namespace, told, field_manager=ME)
-            await seen(client, SERVICE, where, lambda o: created_revision(o) == "web-00003")
-            # One that takes longer is ready meanwhile.
-            slow = max((f"s{n}" for n in range(20)), key=lambda name: delay(1, first_of(name)))
-            assert delay(1, first_of(slow)) > delay(1, {"metadata": {"name": "web-00003"}})
-            service["metadata"] = {"name": slow}
-            await client.create(SERVICE, service, namespace, field_manager=ME)
-            await seen(client, SERVICE, (namespace, slow), lambda o: bool(ready_revision(o)))
-            late = await client.get(SERVICE, "web", namespace)
-            assert ready_revision(late) == "web-00002"
-
-    within(cluster, act)
-
-
-def test_the_bundled_controller_promotes_a_revision_of_the_stand_in(cluster: Cluster) -> None:
-    rollout = canary(
-        provider="knative",
-        targetRef={"apiVersion": SERVICE.api_version, "kind": SERVICE.kind, "name": "web"},
-        analysis={"interval": "1s", "threshold": 1, "stepWeight": 50, "maxWeight": 50},
-    )
-
-    def template(image: str) -> JSON:
-        return {"spec": {"containers": [{"image": image}]}}
-
-    def in_phase(phase: str) -> Callable[[JSON], bool]:
-        return lambda obj: (obj.get("status") or {}).get("phase") == phase
-
-    async def act(client: KubeClient, namespace: str) -> None:
-        where = (namespace, "web")
-        for crd in Bundled().cluster_objects():
-            await client.apply(CRD, crd, field_manager=ME, force=True)
-        service = {
-            "apiVersion": SERVICE.api_version,
-            "kind": SERVICE.kind,
-            "metadata": {"name": "web"},
-            "spec": {"template": template("dev.local/a:1")},
-        }
-        rollout["metadata"]["namespace"] = namespace
-        shares: set[int] = set()
-
-        def promoted(obj: JSON) -> bool:
-            shares.add(int((obj.get("status") or {}).get("canaryWeight") or 0))
-            return in_phase("Succeeded")(obj)
-
-        driven = controlled(cluster.kubeconfig, cluster.context, namespace, Life())
-        async with played(client, cluster, [addons.KNATIVE], pytest.fail):
-            controller = asyncio.create_task(driven)
-            try:
-                await client.create(SERVICE, service, namespace, field_manager=ME)
-                await client.create(CANARY, rollout, namespace, field_manager=ME)
-                await seen(client, CANARY, where, in_phase("Initialized"))
-                patch = {"spec": {"template": template("dev.local/a:2")}}
-                await client.patch(SERVICE, "web", namespace, patch, field_manager=ME)
-                await seen(client, CANARY, where, promoted)
-                found = await client.get(SERVICE, "web", namespace)
-            finally:
-                controller.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await controller
-        assert shares == {0, 50}
-        note = found["metadata"]["annotations"]["flagger.app/primary-revision"]
-        assert note == created_revision(found)
-        assert {
-            row["revisionName"]: row.get("percent")
-            for row in found["spec"]["traffic"]
-            if "revisionName" in row
-        } == {note: 100}
 
     within(cluster, act)

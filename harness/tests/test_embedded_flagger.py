@@ -11,6 +11,7 @@ import pytest
 
 from harness.clusters.embedded.binaries import ensure_binaries
 from harness.clusters.embedded.cluster import down, up
+from harness.kube.access import write_kubeconfig
 from harness.kube.client import KubeClient
 from harness.kube.resource import (
     CANARY,
@@ -22,7 +23,6 @@ from harness.kube.resource import (
     SERVICEACCOUNT,
 )
 from harness.programs.from_module import cached
-from harness.run.access import write_kubeconfig
 from harness.run.shared import established
 from harness.subjects.base import Access, SubjectError
 from harness.subjects.flagger import Flagger

@@ -16,6 +16,7 @@ from harness.handback.carry_out import hand_back
 from harness.handback.plan import Fate
 from harness.handback.program import obtain, program_for
 from harness.handback.told import HandbackError, ask
+from harness.kube.access import write_kubeconfig
 from harness.kube.client import KubeClient
 from harness.kube.resource import (
     CANARY,
@@ -28,7 +29,6 @@ from harness.kube.resource import (
     SERVICEACCOUNT,
 )
 from harness.programs.from_module import cached
-from harness.run.access import write_kubeconfig
 from harness.run.shared import established
 from harness.subjects.base import Access, Subject
 from harness.subjects.bundled import Bundled

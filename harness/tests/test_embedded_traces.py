@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.data import data_path
+from harness.kube import access
 from harness.kube.resource import CLUSTERROLE, CONFIGMAP, NAMESPACE
 from harness.model.outcome import ExitCode
-from harness.run import access
 from harness.run.identity import labels
 from harness.run.journal import all_journals, state_dir
 from harness.run.plan import Plan

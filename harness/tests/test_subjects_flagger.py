@@ -56,7 +56,7 @@ def test_every_feature_of_a_subject_is_in_the_table_once_with_a_reason() -> None
 def test_a_version_has_what_came_before_it() -> None:
     assert "match-label-keys" not in capabilities("1.37.0")
     assert "match-label-keys" in capabilities("1.38.0")
-    assert "knative" in set(capabilities("1.44.0")) - set(capabilities("1.40.0"))
+    assert "knative-service" in set(capabilities("1.44.0")) - set(capabilities("1.40.0"))
     assert {"suspend", "session-affinity"} <= set(capabilities("1.37.0"))
     assert not {"suspend", "session-affinity"} & set(capabilities("1.20.0"))
 

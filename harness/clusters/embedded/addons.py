@@ -11,9 +11,11 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Final
 
+from harness.clusters.addons import KNATIVE
 from harness.clusters.base import ClusterError
 from harness.clusters.embedded import cluster as embedded
 from harness.clusters.embedded import kwokctl, ports, processes, readiness, records, stages
+from harness.clusters.knative.install import install
 
 if TYPE_CHECKING:
     import threading
@@ -50,6 +52,10 @@ def play(
     if files:
         progress(f"Embedded cluster {record.name!r} simulates {', '.join(new)} from now on.")
         _start_again(record, files, cancelled)
+    if KNATIVE in new:
+        progress(f"Starting Knative beside embedded cluster {record.name!r}.")
+        install(record, progress, cancelled)
+        record = records.read(record.name) or record  # it has a port more
     record = dataclasses.replace(record, addons=[*record.addons, *new])
     records.write(record)
     return embedded.opened(record, exclusive=cluster.facts.exclusive)

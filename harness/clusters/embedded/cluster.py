@@ -34,6 +34,7 @@ from harness.clusters.embedded import (
     watcher,
 )
 from harness.clusters.embedded.paths import creation_lock, make_folder, state_root
+from harness.clusters.knative import site
 from harness.model.timeline import ClusterFacts
 from harness.programs.threads import to_the_end
 
@@ -81,6 +82,12 @@ class EmbeddedCluster(Cluster):
         return await to_the_end(
             asyncio.to_thread(play, self, names, progress, cancelled), cancelled
         )
+
+    def stand_ins(self, addons: Sequence[str]) -> list[tuple[str, str]]:
+        """Return who answers for simulated pods, and whether anything tried to leave the machine (see `Cluster.stand_ins`)."""
+        if site.NAME not in addons or not site.belongs_to(self.record):
+            return []
+        return [("requests to pods", site.says(self.record))]
 
     async def upgrade(self, version: str, *, binaries: str, progress: Progress) -> EmbeddedCluster:
         """Replace the control plane (see `Cluster.upgrade` and `harness.clusters.embedded.upgrade`)."""
@@ -165,6 +172,7 @@ def down(name: str) -> bool:
         return False
     try:
         processes.drop_strange_pid_files(record)
+        site.stop(record)
         # Without kwokctl (its cache was cleaned) the processes are ended here, as are those that it missed.
         with contextlib.suppress(ClusterError):
             kwokctl.delete(record)
@@ -184,6 +192,7 @@ def down(name: str) -> bool:
 def stop(cluster: EmbeddedCluster) -> None:
     """Stop all processes of a cluster and keep its data, as in an outage. Raises ClusterError."""
     processes.drop_strange_pid_files(cluster.record)
+    site.stop(cluster.record)
     kwokctl.stop(cluster.record)
     left = processes.end_all(cluster.record, END_SECONDS)
     if left:
@@ -196,6 +205,7 @@ def start(cluster: EmbeddedCluster) -> None:
     processes.drop_strange_pid_files(cluster.record)
     kwokctl.start(cluster.record)
     readiness.Waiter(cluster.record).answers()
+    site.again(cluster.record)
 
 
 def listing() -> list[Listed]:
@@ -222,11 +232,12 @@ def find(name: str) -> EmbeddedCluster | None:
 
 
 def alive(record: Record) -> bool:
-    """Whether a cluster was ready once, all its processes run, and its API server accepts connections."""
+    """Whether a cluster was ready once, all its processes run, Knative's too, and its API server accepts connections."""
     running = processes.running(record)
     return (
         record.ready
         and all(name in running for name in readiness.COMPONENTS)
+        and (site.running(record) or not site.belongs_to(record))
         and ports.answers(record.ports["kubeApiserverPort"])
     )
 

@@ -189,7 +189,8 @@ def environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("KWOK_") and name.lower() not in {"all_proxy", "kubeconfig"}
     }
-    no_proxy = f"{LOOPBACK},localhost"
+    # The API server calls webhooks by the names of Services, which it resolves itself.
+    no_proxy = f"{LOOPBACK},localhost,.svc"
     for name in ("HTTP_PROXY", "HTTPS_PROXY"):
         kept[name] = kept[name.lower()] = REFUSING_PROXY
     kept["NO_PROXY"] = kept["no_proxy"] = no_proxy

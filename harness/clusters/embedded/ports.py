@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from harness.clusters.base import ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 LISTENERS: Final = (
     "etcdPort",
@@ -27,8 +27,10 @@ RANGE: Final = range(21000, 31000)
 """Below the ports that Linux gives to outgoing connections, which begin at 32768."""
 
 
-def free(taken: Iterable[int], *, start: int | None = None) -> dict[str, int]:
-    """Return one free port for each listener, none of them in `taken`.
+def free(
+    taken: Iterable[int], *, start: int | None = None, names: Sequence[str] = LISTENERS
+) -> dict[str, int]:
+    """Return one free port for each of the listeners `names`, none of them in `taken`.
 
     Begins at a random port, so that two machines' worth of state folders seldom meet; whoever creates a
     cluster tries again when a port was taken meanwhile. Raises ClusterError when none is left.
@@ -40,9 +42,9 @@ def free(taken: Iterable[int], *, start: int | None = None) -> dict[str, int]:
         port = RANGE[(first + offset) % len(RANGE)]
         if port not in used and _is_free(port):
             chosen.append(port)
-            if len(chosen) == len(LISTENERS):
-                return dict(zip(LISTENERS, chosen, strict=True))
-    msg = f"No {len(LISTENERS)} free ports are left between {RANGE.start} and {RANGE.stop - 1}."
+            if len(chosen) == len(names):
+                return dict(zip(names, chosen, strict=True))
+    msg = f"No {len(names)} free ports are left between {RANGE.start} and {RANGE.stop - 1}."
     raise ClusterError(msg)
 
 

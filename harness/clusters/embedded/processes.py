@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from harness.clusters.embedded.records import Record
 
+SITE: Final = "harness.clusters.knative.process"
+"""The module of those processes of ours that belong to a cluster: `python -m MODULE NAME ID …`."""
 _LOOK_SECONDS: Final = 0.05
 
 
@@ -69,22 +71,25 @@ def end_all(record: Record, seconds: float) -> list[str]:
         with contextlib.suppress(psutil.Error):
             process.kill()
     _, alive = psutil.wait_procs(alive, timeout=seconds / 2)
-    return [f"{_program(process.pid)} ({process.pid})" for process in alive]
+    return [f"{_command(process.pid)[0]} ({process.pid})" for process in alive]
 
 
 def _is_ours(pid: int, record: Record) -> bool:
-    return _program(pid).startswith(f"{record.workdir / 'bin'}/")
+    program, *arguments = _command(pid)
+    if arguments[:4] == ["-m", SITE, record.name, record.id]:
+        return True
+    return program.startswith(f"{record.workdir / 'bin'}/")
 
 
-def _program(pid: int) -> str:
+def _command(pid: int) -> list[str]:
+    """Return a process' command line; one empty word when it has ended."""
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
-            return ""
-        command = process.cmdline()
+            return [""]
+        return process.cmdline() or [""]
     except psutil.Error:
-        return ""
-    return command[0] if command else ""
+        return [""]
 
 
 def _pid_files(record: Record) -> list[Path]:

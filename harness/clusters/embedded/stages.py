@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.clusters.base import ClusterError
+from harness.clusters.knative.names import INGRESS_CLASS
 from harness.data import data_path
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ ROUTE_LABEL: Final = "rollout-drill/route"
 """On an HTTPRoute: `refused` or `never`."""
 GATEWAY_CONTROLLER: Final = "rollout-drill/simulated-gateway"
 """Who a route's status says has answered."""
-ADDON_FILES: Final = {"gateway-api": "gateway-api.yaml.j2"}
+ADDON_FILES: Final = {"gateway-api": "gateway-api.yaml.j2", "knative": "knative.yaml.j2"}
 """Add-on -> the stages of its objects. kwok refuses to start with them before their CRDs are served."""
 NODE_ADDRESS: Final = "127.0.0.1"
 """The kubelet's address of every node is where kwok itself listens; no other may be dialled."""
@@ -53,6 +54,7 @@ def render(seed: int, files: Sequence[str] = FILES) -> str:
         "label": BEHAVIOUR_LABEL,
         "route_label": ROUTE_LABEL,
         "gateway_controller": GATEWAY_CONTROLLER,
+        "ingress_class": INGRESS_CLASS,
         "node_address": NODE_ADDRESS,
         "period_milliseconds": PERIOD_MILLISECONDS,
         "slow_milliseconds": PERIOD_MILLISECONDS,

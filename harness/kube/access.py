@@ -1,4 +1,4 @@
-"""The subject's own identity: a kubeconfig with a short-lived token of its service account, and no other right."""
+"""An identity of its own for a process: a kubeconfig with a token of its service account, and no other right."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ async def write_kubeconfig(
     namespace: str,
     service_account: str,
     target: Path,
+    seconds: int = TOKEN_SECONDS,
 ) -> str:
     """Write to `target` (mode 0600) a kubeconfig for `service_account`, at the server that `admin` names; return its token.
 
+    The token is good for `seconds`, or for what the server allows.
     Raises KubeError when the token is refused.
     """
     path = SERVICEACCOUNT.path(namespace, service_account, "token")
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
-        "spec": {"expirationSeconds": TOKEN_SECONDS},
+        "spec": {"expirationSeconds": seconds},
     }
     answer = await client.raw("POST", path, None, request)
     token = str(answer["status"]["token"])
