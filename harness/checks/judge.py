@@ -141,6 +141,7 @@ def judge(timeline: Timeline) -> DrillReport:
         queries=queries_row(judged, scenario),
         flags=_flags(scenario, header.subject.name),
         stand_ins=stand_in_rows(timeline.observations),
+        by_node=replay.phases.by_node,
     )
 
 

@@ -73,13 +73,21 @@ def name_of(obj: JSON) -> str:
     return str(dig(obj, "metadata.name", ""))
 
 
+KNATIVE_SERVICE: Final = "KnativeService"
+KNATIVE_INGRESS: Final = "KnativeIngress"
+"""How these are called here, since Kubernetes has kinds of the same names."""
+KNATIVE_REVISION: Final = "Revision"
+_RENAMED: Final = {
+    ("serving.knative.dev", "Service"): KNATIVE_SERVICE,
+    ("networking.internal.knative.dev", "Ingress"): KNATIVE_INGRESS,
+}
+
+
 def kind_of(obj: JSON) -> str:
     """Return an object's kind; that of a Knative Service is `KnativeService`, since the core has a Service too."""
     kind = str(obj.get("kind", ""))
-    knative = kind == "Service" and str(obj.get("apiVersion", "")).startswith(
-        "serving.knative.dev/"
-    )
-    return "KnativeService" if knative else kind
+    group = str(obj.get("apiVersion", "")).partition("/")[0]
+    return _RENAMED.get((group, kind), kind)
 
 
 def labels_of(obj: JSON) -> dict[str, str]:

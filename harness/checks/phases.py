@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks.pods import pod_state
-from harness.model.report import PhaseRow, PodPlace
+from harness.model.report import PhaseRow, PodPlace, RevisionPlace
 
 if TYPE_CHECKING:
     from harness.checks.state import State
@@ -19,6 +19,8 @@ _USES: Final[dict[str, frozenset[str] | None]] = {
     "rollout": frozenset({"exists", "phase", "message", "weight"}),
     "pods": None,
     "route": frozenset({"exists", "weights", "mirror"}),
+    "workloads": frozenset({"kind", "role"}),
+    "revisions": None,
 }
 _TOGETHER: Final = 0.1
 """Seconds. Changes this close to a row's beginning belong to it: one act of a controller reaches us in several events."""
@@ -37,6 +39,8 @@ class PhaseLog:
     """Since when there is no rollout object any more; None while there is one, or before the first."""
     several: bool = False
     """Whether there is more than one rollout object: then there is nothing to say about "the" phase, and there are no rows."""
+    by_node: bool = False
+    """Whether the workload under promotion is one with a pod for each node."""
     change_at: float | None = None
     over: float = 0.0
     _phases: list[tuple[float, str]] = field(default_factory=list)
@@ -54,6 +58,10 @@ class PhaseLog:
             return
         self._stamp = stamp
         facts = state.world(uses=_USES)
+        self.by_node = self.by_node or any(
+            one["kind"] == "DaemonSet" and one["role"] != "other"
+            for one in facts.get("workloads", ())
+        )
         rollout = facts.get("rollout", {})
         exists = bool(rollout.get("exists"))
         phase = str(rollout.get("phase", ""))
@@ -75,6 +83,7 @@ class PhaseLog:
                 step=state.step,
                 pods=places(facts.get("pods", ())),
                 route=_shares(facts.get("route", {})),
+                revisions=_revisions(facts.get("revisions", ())),
             )
         )
 
@@ -126,7 +135,7 @@ class PhaseLog:
 
 def _seen(row: PhaseRow) -> tuple[object, ...]:
     """Return what makes a row another one than the one before it."""
-    return row.phase, row.weight, row.pods, row.route
+    return row.phase, row.weight, row.pods, row.route, row.revisions
 
 
 def _shares(route: dict[str, Any]) -> str:
@@ -140,6 +149,31 @@ def _shares(route: dict[str, Any]) -> str:
 
 def _listed(shares: dict[str, int]) -> list[str]:
     return [f"{role} {share}" for role, share in shares.items()]
+
+
+def _revisions(views: Any) -> tuple[RevisionPlace, ...]:
+    shown = (one for one in views if one["role"] or one["pods"] or one["served"] or one["routed"])
+    return tuple(
+        RevisionPlace(
+            name=one["name"],
+            role=one["role"],
+            state=_revision_state(one),
+            pods=one["pods"],
+            ready_pods=one["ready_pods"],
+            nodes=tuple(one["nodes"]),
+            asked=one["asked"],
+            served=one["served"],
+            routed=one["routed"],
+        )
+        for one in shown
+    )
+
+
+def _revision_state(view: dict[str, Any]) -> str:
+    if view["ready"]:
+        return "ready"
+    state = "failed" if view["failed"] else "not ready"
+    return f"{state}: {view['reason']}" if view["reason"] else state
 
 
 def places(pods: Any) -> tuple[PodPlace, ...]:

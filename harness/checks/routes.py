@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.checks.paths import dig, name_of, whole
+from harness.checks.paths import KNATIVE_SERVICE, dig, name_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 HTTP_ROUTE: Final = "HTTPRoute"
 VIRTUAL_SERVICE: Final = "VirtualService"
-KNATIVE_SERVICE: Final = "KnativeService"
-"""How a Knative Service is called here, whose own kind is that of the core's Service."""
 KINDS: Final = (HTTP_ROUTE, VIRTUAL_SERVICE, KNATIVE_SERVICE)
 """In the order in which a rollout's route is looked for."""
 

@@ -49,6 +49,10 @@ class Section:
                 self._fields[name] = self._fields.get(name, 0) + 1
         return True
 
+    def keys(self) -> frozenset[Any]:
+        """Return the keys of the views."""
+        return frozenset(self._views)
+
     def drop(self, key: Hashable) -> bool:
         """Remove a view; return whether there was one."""
         if self._views.pop(key, None) is None:

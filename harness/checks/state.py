@@ -15,9 +15,10 @@ from harness.checks.apex import Apex
 from harness.checks.moments import Moments
 from harness.checks.objects import POD, Objects, uid
 from harness.checks.outside import AUTOSCALERS, CONFIGS, Around, Calls
-from harness.checks.paths import kind_of, name_of
+from harness.checks.paths import KNATIVE_REVISION, KNATIVE_SERVICE, kind_of, name_of
 from harness.checks.population import Population
 from harness.checks.queries import Asked
+from harness.checks.revisions import Revisions
 from harness.checks.section import Section
 from harness.checks.service_views import ServiceViews
 from harness.checks.vocabulary import VARIABLES
@@ -67,6 +68,9 @@ class State:
         self._apex = ""
         """Name of the Service that clients of the main rollout use."""
         self._behind = Apex(self._objects)
+        self._revisions = Revisions(self._objects)
+        self._lent: dict[str, str] = {}
+        """Deployments that Knative made for a revision -> its role."""
         self._moments = Moments()
         self._rollout, self._primary, self._target = Section(), Section(), Section()
         self._subject = Section()
@@ -144,6 +148,12 @@ class State:
                 self._views.gone(kind, name)
             else:
                 self._views.see(kind, obj, moved=moved)
+        self._apply_around(kind, name, obj, deleted=deleted)
+        self._revisions.see(kind)
+        if kind in {KNATIVE_SERVICE, "Deployment", self.kind.kind}:
+            self._name_revisions()
+
+    def _apply_around(self, kind: str, name: str, obj: JSON, *, deleted: bool) -> None:
         if kind in workloads.KINDS:
             self._services.workload(name)
         elif kind == "Service":
@@ -191,10 +201,23 @@ class State:
             self._name_main()
             self._name_route()
 
+    def _name_revisions(self) -> None:
+        """Look again at which of the Deployments that Knative makes stand for target and primary: a Knative Service has no pods itself."""
+        self._revisions.named(self.target_name)
+        roles = self._revisions.deployments()
+        if roles == self._lent:
+            return
+        for name in self._lent.keys() - roles.keys():
+            self._views.role(name, "")
+        self._lent = roles
+        for name, role in roles.items():
+            self._views.role(name, role)
+        self._name_main()
+
     def _name_route(self) -> None:
         """Look again at what splits the traffic: it is called like the apex, or is the Knative Service under promotion."""
         for kind in routes.KINDS:
-            name = self.target_name if kind == routes.KNATIVE_SERVICE else self._apex
+            name = self.target_name if kind == KNATIVE_SERVICE else self._apex
             found = self._objects.get(kind, name)
             if found is not None:
                 view = routes.route_view(kind, found, self._apex, self.kind.primary_suffix)
@@ -220,17 +243,23 @@ class State:
             self._around.named()
 
     def _name_main(self) -> None:
-        for section, name in ((self._target, self.target_name), (self._primary, self.primary_name)):
+        for section, name in zip((self._target, self._primary), self._shown(), strict=True):
             section.put(_ONE, workloads.single(self._views.get(name), name))
+
+    def _shown(self) -> tuple[str, str]:
+        """Return the names of the workloads that are told as target and primary."""
+        lent = {role: name for name, role in self._lent.items()}
+        return lent.get("target", self.target_name), lent.get("primary", self.primary_name)
 
     def _revision_of(self, name: str) -> str:
         return str((self._views.get(name) or {}).get("hash", ""))
 
     def _workload_changed(self, name: str, view: View | None) -> None:
         self._services.workload(name)
-        if self._main and name == self.target_name:
+        target, primary = self._shown()
+        if self._main and name == target:
             self._target.put(_ONE, workloads.single(view, name))
-        if self._main and name == self.primary_name:
+        if self._main and name == primary:
             self._primary.put(_ONE, workloads.single(view, name))
         found = self._objects.workload(name)
         if view is not None and found is not None:
@@ -369,6 +398,8 @@ class State:
     def _section(self, name: str) -> Section | None:
         if name == "apex":
             return self._behind.section
+        if name == "revisions":
+            return self._revisions.section
         return self._services.section if name == "services" else self._sections.get(name)
 
     def _know(self, among: set[str], kind: str) -> None:
@@ -388,6 +419,7 @@ class State:
             "apex": ({POD}, {"Service"}, {self.kind.kind}),
             "route": ({*routes.KINDS}, {self.kind.kind}),
             "autoscalers": ({*AUTOSCALERS},),
+            "revisions": ({KNATIVE_REVISION}, {KNATIVE_SERVICE}, {POD}),
             "configs": tuple({kind} for kind in CONFIGS),
             **dict.fromkeys(("rollout", "canary", "rollouts", "analyses"), ({self.kind.kind},)),
             **dict.fromkeys(

@@ -29,6 +29,40 @@ OBJECTS: Final[dict[str, dict[str, Word]]] = {
             ["74cfdc4c74"],
         ),
     },
+    "revision": {
+        "name": Word("string", "Its name.", "web-00002"),
+        "role": Word(
+            "string",
+            "What it is to the rollout: the revision that its Service's annotation names, or the newest other one.",
+            "target",
+            ("primary", "target", ""),
+        ),
+        "newest": Word("bool", "Whether it is the one that was created last.", example=True),
+        "latest_ready": Word(
+            "bool",
+            "Whether it is the newest of those that were ready: that which `latestRevision: true` means.",
+            example=True,
+        ),
+        "ready": Word(
+            "bool", "Whether its condition Ready is True; it stays so at zero pods.", example=True
+        ),
+        "failed": Word("bool", "Whether that is False, rather than not known yet.", example=False),
+        "reason": Word(
+            "string", "Reason of that condition, or of its condition Active; may be empty.", ""
+        ),
+        "active": Word(
+            "bool",
+            "Whether its condition Active is True: not so at zero pods, without requests.",
+            example=True,
+        ),
+        "image": Word("string", "Image of its first container.", "web:2"),
+        "pods": Word("int", "Its pods that are not terminating.", 1),
+        "ready_pods": Word("int", "Those of them that are Ready.", 1),
+        "nodes": Word("list(string)", "Where its pods are, each node once, sorted.", ["node-0"]),
+        "asked": Word("int", "Its share of the traffic in the Service's spec, in percent.", 20),
+        "served": Word("int", "The same in the Service's status.", 20),
+        "routed": Word("int", "The same in the ingress that Knative made.", 20),
+    },
     "moment": {
         "t": Word("double", "When that was, as `t`.", 12.5),
         "rollout": Word("rollout", "`rollout` as it was then.", None),
@@ -44,6 +78,12 @@ VARIABLES: Final[dict[str, Word]] = {
         "apex",
         "The Service that clients of the first rollout use, and the pods behind it. Pods and Services are watched apart from each "
         "other, so say `for: 200ms` where a selector and pods change at once.",
+        None,
+    ),
+    "revisions": Word(
+        "list(revision)",
+        "Revisions of the Knative Service under promotion, the oldest first. `primary` and `target` then are the Deployments that Knative "
+        "made for them.",
         None,
     ),
     "at": Word(

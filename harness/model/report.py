@@ -91,6 +91,38 @@ class PodPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class RevisionPlace:
+    """A revision of a Knative Service in a row of the table."""
+
+    name: str
+    role: str
+    """`primary`, `target`, or empty for one of before."""
+    state: str
+    """`ready`, `not ready` or `failed`, the latter two with the reason that Knative gives."""
+    pods: int
+    ready_pods: int
+    nodes: tuple[str, ...]
+    """Where its pods are."""
+    asked: int
+    served: int
+    routed: int
+    """Its share of the traffic, in percent: in the Service's spec, in its status, in the ingress."""
+
+    @property
+    def text(self) -> str:
+        """The revision as a report shows it: `web-00002 (target): 20 %, ready, 1 pod on node-1`."""
+        share = f"{self.asked} %"
+        if not self.asked == self.served == self.routed:
+            share = f"{self.asked} % asked, {self.served} % served, {self.routed} % routed"
+        count = "1 pod" if self.pods == 1 else f"{self.pods or 'no'} pods"
+        if self.ready_pods != self.pods:
+            count += f", {self.ready_pods} ready,"
+        where = f" on {', '.join(self.nodes)}" if self.nodes else ""
+        role = f" ({self.role})" if self.role else ""
+        return f"{self.name}{role}: {share}, {self.state}, {count}{where}"
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseRow:
     """The state from one change of phase or placement to the next."""
 
@@ -101,6 +133,8 @@ class PhaseRow:
     weight: int | None
     step: str
     pods: tuple[PodPlace, ...]
+    revisions: tuple[RevisionPlace, ...] = field(default=(), metadata=SPARSE)
+    """Those of a Knative Service that serve, are about to, or have pods; the oldest first."""
     route: str = field(default="", metadata=SPARSE)
     """How the route's spec splits the traffic, e.g. `primary 90, canary 10`, and that of requests that match its first rule; empty where there is no route."""
 
@@ -386,6 +420,8 @@ class DrillReport:
     """Flags that the bundled controller was started with for this scenario, each with its value."""
     stand_ins: tuple[StandInRow, ...] = field(default=(), metadata=SPARSE)
     """What stood in for what."""
+    by_node: bool = field(default=False, metadata=SPARSE)
+    """Whether the workload under promotion has a pod for each node (a DaemonSet): then places are told by node."""
 
     def finding(self, check: str) -> Finding | None:
         """Return the finding of a check by its id."""

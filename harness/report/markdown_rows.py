@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.model.clock import moment, span
+from harness.report.markdown_places import places
 from harness.report.text import esc, table
 
 if TYPE_CHECKING:
     from harness.model.report import DrillReport, PhaseRow
     from harness.report.limits import Limits
 
-_HEADERS = ("time", "since change", "phase", "weight", "pods")
-_PODS = 4
-"""Position of the last column."""
+_HEADERS = ("time", "since change", "phase", "weight")
+"""Those behind them tell where pods are."""
 
 
 class Rows(NamedTuple):
@@ -28,15 +28,15 @@ def rows(report: DrillReport, limits: Limits) -> Rows:
     """Return the table. A long one shows the rows that matter most and folds the whole."""
     everything = report.rows
     if len(everything) <= limits.main_rows:
-        return Rows(_table(everything, limits), "", "")
+        return Rows(_table(report, everything, limits), "", "")
     chosen = _chosen(everything, limits.main_rows)
-    main = _table(chosen, limits)
+    main = _table(report, chosen, limits)
     kept = everything[-limits.rows :] if limits.rows else ()
     if not kept:
         note = f"{len(everything) - len(chosen)} of {len(everything)} rows are left out; report.json has them all."
         return Rows(f"{main}\n\n{note}", "", "")
     dropped = len(everything) - len(kept)
-    folded = _table(kept, limits)
+    folded = _table(report, kept, limits)
     if dropped:
         folded = (
             f"The first {dropped} rows are left out here; report.json has them all.\n\n{folded}"
@@ -66,25 +66,24 @@ def _blocked(row: PhaseRow) -> set[str]:
     return {pod.name for pod in row.pods if not pod.node}
 
 
-def _table(shown: tuple[PhaseRow, ...] | list[PhaseRow], limits: Limits) -> str:
-    cells = [_cells(row, limits) for row in shown]
-    if not any(row.route for row in shown):
-        return table(_HEADERS, cells)
+def _table(
+    report: DrillReport, shown: tuple[PhaseRow, ...] | list[PhaseRow], limits: Limits
+) -> str:
+    found = places(report, shown, limits)
     # The weight is what the rollout object says; the route is what requests meet.
-    routes = [esc(row.route) or "-" for row in shown]
-    headers = (*_HEADERS[:_PODS], "route", *_HEADERS[_PODS:])
-    wide = [(*c[:_PODS], route, *c[_PODS:]) for c, route in zip(cells, routes, strict=True)]
-    return table(headers, wide)
+    routed = any(row.route for row in shown)
+    headers = (*_HEADERS, *(("route",) if routed else ()), *found.headers)
+    cells = [
+        (*_cells(row), *((esc(row.route) or "-",) if routed else ()), *where)
+        for row, where in zip(shown, found.cells, strict=True)
+    ]
+    return table(headers, cells)
 
 
-def _cells(row: PhaseRow, limits: Limits) -> tuple[str, ...]:
-    pods = [esc(pod.text) for pod in row.pods[: limits.pods]]
-    if len(row.pods) > limits.pods:
-        pods.append(f"… and {len(row.pods) - limits.pods} more")
+def _cells(row: PhaseRow) -> tuple[str, ...]:
     return (
         moment(row.t),
         "-" if row.since_change is None else span(row.since_change),
         esc(row.phase) or "-",
         "-" if row.weight is None else str(row.weight),
-        "<br>".join(pods) or "none",
     )

@@ -46,6 +46,8 @@ WHERE_SERVED: Final = (
     Resource("networking.istio.io", "v1beta1", "destinationrules", "DestinationRule"),
     Resource("serving.knative.dev", "v1", "services", "Service"),
     Resource("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject"),
+    Resource("serving.knative.dev", "v1", "revisions", "Revision"),
+    Resource("networking.internal.knative.dev", "v1alpha1", "ingresses", "Ingress"),
 )
 """The same for types of other projects, where the cluster serves them when the drill begins; of a kind in several versions the first."""
 Change = Literal["ADDED", "MODIFIED", "DELETED"]

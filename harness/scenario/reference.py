@@ -30,6 +30,7 @@ _OWNERS: Final = {
     "subject": "subject",
     "workload_role": "primary and target",
     "apex": "apex",
+    "revision": "each of revisions",
     "moment": "each of at",
     "pod": "each of pods",
     "workload": "each of workloads",

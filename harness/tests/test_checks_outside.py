@@ -171,7 +171,6 @@ def test_a_knative_service_is_no_core_service() -> None:
         "spec": {"selector": {"app": "x"}},
     }
     story = Recording().at(1.0).rollout("Progressing").see(core)
-    story._objects.clear()
     story.see(knative)
     assert holds(story, 'size(services) == 1 && services.all(s, s.selector["app"] == "x")') is True
     assert holds(story, 'route.kind == "KnativeService" && route.weights.canary == 20') is True

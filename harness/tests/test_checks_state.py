@@ -11,6 +11,7 @@ from harness.checks.state import State
 from harness.checks.vocabulary import OBJECTS, VARIABLES
 from harness.model.timeline import ObjectSeen, Requests, RolloutKind, SubjectFacts
 from harness.model.timeline_outside import Call, Queries, QueriesCounted
+from harness.tests import knative_objects as knative
 from harness.tests import stories
 from harness.tests.checking import state_of
 from harness.tests.timelines import Recording, scenario
@@ -45,6 +46,8 @@ def test_every_word_of_the_vocabulary_is_in_the_world() -> None:
     story.see({"kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"}})
     for kind in ("ConfigMap", "Secret"):
         story.see({"kind": kind, "metadata": {"name": "web"}})
+    knative.service(story, created=2, traffic={1: 100})
+    knative.revision(story, 1)
     story.add(Call, sort="gate", gate="approve", status=200, seconds=0.1)
     story.add(Queries, came=(1.0,), statuses=(200,), passed=1)
     story.add(QueriesCounted, total=1, seconds=0.0)

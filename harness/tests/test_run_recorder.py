@@ -285,7 +285,7 @@ def test_every_line_is_on_disk_as_soon_as_it_is_appended(tmp_path: Path) -> None
 
 
 def test_types_of_other_projects_are_watched_where_they_are_served_each_in_one_version() -> None:
-    route, istio, older, *_, knative, _ = WHERE_SERVED
+    route, istio, older, *_, knative, _, _, _ = WHERE_SERVED
 
     async def scenario() -> None:
         cluster = FakeCluster(route, istio, older, knative)

@@ -69,7 +69,7 @@ BROKEN: dict[str, list[str]] = {
         "cel-unknown-value.yaml:25: spec.checks[0].always: there is no value 'replica'; did you mean 'replicas'? (allowed: replicas, interval)",
     ],
     "cel-unknown-variable.yaml": [
-        "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, rollouts, analyses, subject, primary, target, pods, workloads, services, nodes, apex, at, route, autoscalers, configs, calls, gates, queries)",
+        "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, rollouts, analyses, subject, primary, target, pods, workloads, services, nodes, apex, revisions, at, route, autoscalers, configs, calls, gates, queries)",
     ],
     "check-of-two-kinds.yaml": [
         "check-of-two-kinds.yaml:26: spec.checks[0].never: a check says one thing, this one has always and never (allowed: eventually, always, never)",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Self
 
+from harness.checks.paths import kind_of
 from harness.model import timeline as tl
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class Recording:
 
     def see(self, obj: dict[str, Any], change: str | None = None) -> Self:
         """An object is seen, as it is given."""
-        key = obj["kind"], obj["metadata"]["name"]
+        key = kind_of(obj), obj["metadata"]["name"]
         known = key in self._objects
         self._objects[key] = obj
         return self.add(
