@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from harness.checks.paths import PathMissingError, read
+from harness.checks.paths import KNATIVE_SERVICE, PathMissingError, read
 from harness.model.clock import moment
 from harness.model.outcome import Outcome
 from harness.model.report import Finding, Reading, Recorded
@@ -101,7 +101,8 @@ def _object(which: str, state: State) -> JSON | None:
         return state.rollout
     names = {"primary": state.primary_name, "target": state.target_name}
     if which in names:
-        return state.workload(names[which])
+        # A Knative Service is no workload, and is what users change all the same.
+        return state.workload(names[which]) or state.get(KNATIVE_SERVICE, names[which])
     if which.endswith("-pod"):
         return _pod(which.removesuffix("-pod"), state)
     kind, _, name = which.partition("/")

@@ -45,6 +45,8 @@ class PatchStep:
     """JSON merge patch of the status subresource: what stands within `status`."""
     where: Mapping[str, str] = field(default_factory=dict)
     """Labels that an object of the manifests must have to be chosen; those of a workload are its rollout object's. Empty: all."""
+    refused: str = ""
+    """Part of the message with which the API server must refuse the change; empty: it must accept it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,7 @@ def _patch(row: Mapping[str, Any]) -> PatchStep:
         None if merge is None else _mapping(merge),
         None if status is None else _mapping(status),
         _mapping(row.get("where")),
+        str(row.get("refused", "")),
     )
 
 

@@ -116,7 +116,7 @@ class RevisionPlace:
             share = f"{self.asked} % asked, {self.served} % served, {self.routed} % routed"
         count = "1 pod" if self.pods == 1 else f"{self.pods or 'no'} pods"
         if self.ready_pods != self.pods:
-            count += f", {self.ready_pods} ready,"
+            count = f"{self.ready_pods} of {count} ready"
         where = f" on {', '.join(self.nodes)}" if self.nodes else ""
         role = f" ({self.role})" if self.role else ""
         return f"{self.name}{role}: {share}, {self.state}, {count}{where}"

@@ -98,6 +98,12 @@ class PatchSpec(Model):
         description="JSON merge patch of the status, through its subresource: the fields within `status`.",
         examples=[{"lastAppliedSpec": "5d7f8"}],
     )
+    refused: str = Field(
+        default="",
+        description="Part of the message with which the API server must refuse the change, e.g. because a webhook does: the step fails "
+        "when it is accepted, or refused for another reason. Empty: it must be accepted.",
+        examples=["Immutable fields changed"],
+    )
 
 
 class DeleteSpec(Model):

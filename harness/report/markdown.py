@@ -13,6 +13,7 @@ from harness.model.clock import moment, span
 from harness.model.outcome import Outcome
 from harness.report.limits import GITHUB, Limits, fit
 from harness.report.markdown_outside import calls, queries, stand_ins
+from harness.report.markdown_places import written
 from harness.report.markdown_rollouts import rollouts
 from harness.report.markdown_rows import rows
 from harness.report.text import block, code, code_cell, esc, plural, short, table
@@ -76,6 +77,7 @@ def _render(report: DrillReport, limits: Limits, level: int) -> str:
             notes=notes[: limits.items],
             statements=_statements(report.findings, limits),
             time_zero=_time_zero(report),
+            written=written(report),
             rows=rows(report, limits),
             rollouts=rollouts(report, limits),
             calls=calls(report, limits),

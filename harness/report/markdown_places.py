@@ -32,13 +32,29 @@ def places(report: DrillReport, shown: Sequence[PhaseRow], limits: Limits) -> Pl
     """Return the columns for these rows."""
     if any(row.revisions for row in shown):
         return Places(("revisions",), tuple((_revisions(row),) for row in shown))
-    nodes = _nodes(report)
-    if report.by_node and 1 < len(nodes) <= _MOST_NODES:
+    if _by_node(report):
+        nodes = _nodes(report)
         return Places(
             tuple(esc(node) for node in nodes),
             tuple(tuple(_at(row, node, limits) for node in nodes) for row in shown),
         )
     return Places(("pods",), tuple((_pods(row.pods, limits),) for row in shown))
+
+
+def written(report: DrillReport) -> str:
+    """Return how the last columns are to be read, in a clause."""
+    if any(row.revisions for row in report.rows):
+        return (
+            "a revision's share of the traffic is one number where the Service's spec (asked), its status (served) and its ingress "
+            "(routed) agree"
+        )
+    if _by_node(report):
+        return "each node has a column, in which pods are written as `app hash (state)`"
+    return "pods are written as `app hash@node (state)`"
+
+
+def _by_node(report: DrillReport) -> bool:
+    return report.by_node and 1 < len(_nodes(report)) <= _MOST_NODES
 
 
 def _nodes(report: DrillReport) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from typing import TYPE_CHECKING
 
 from harness.model.actions import ApplyAsStep, GateStep, MetricStep, PatchStep
@@ -167,7 +168,7 @@ class Outside:
             merge, status = (
                 addressed(part, self.addresses) for part in (action.merge, action.status)
             )
-            return PatchStep(action.target, action.template, merge, status, action.where)
+            return dataclasses.replace(action, merge=merge, status=status)
         if isinstance(action, ApplyAsStep):
             merge = addressed(action.merge, self.addresses)
             given = action

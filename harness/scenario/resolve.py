@@ -171,7 +171,9 @@ def _patch(patch: PatchSpec) -> PatchStep:
     change = None
     if template is not None:
         change = TemplatePatch(template.annotations, template.labels, template.image)
-    return PatchStep(patch.target, change, patch.merge, patch.status, patch.where or {})
+    return PatchStep(
+        patch.target, change, patch.merge, patch.status, patch.where or {}, patch.refused
+    )
 
 
 def _check(check: CheckSpec) -> Check:

@@ -64,9 +64,11 @@ def _dropped(world: World) -> Refusal | None:
 def _invalid(canary: JSON, policy: Policy) -> Refusal | None:
     if not target_name(canary):
         return _wrong("spec.targetRef.name is missing")
-    if not (canary["spec"].get("service") or {}).get("port"):
-        return _wrong("spec.service.port is missing")
     router, target = router_for(canary), target_for(canary)
+    # Knative makes the Services of its targets itself.
+    knative = target is not None and target.plural == "kservices"
+    if not knative and not (canary["spec"].get("service") or {}).get("port"):
+        return _wrong("spec.service.port is missing")
     if router is None or target is None:  # said already
         return None
     if (router.name == KNATIVE) != (target.plural == "kservices"):

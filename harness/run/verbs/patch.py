@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from harness.kube.errors import ApiError
 from harness.run.identity import FIELD_MANAGER
 from harness.run.objects import RefusedError
 from harness.run.together import together
@@ -14,8 +15,11 @@ if TYPE_CHECKING:
     from harness.run.verbs.context import Context, Target
 
 
-async def act(context: Context, action: PatchStep) -> None:
-    """Send one merge patch per object; the subject sees one change of each."""
+async def act(context: Context, action: PatchStep) -> str:
+    """Send one merge patch per object; the subject sees one change of each. Return what there is to say.
+
+    Raises ApiError, and RefusedError where the server accepts what it must refuse.
+    """
     targets = await context.targets(action.target, action.where)
 
     async def one(target: Target) -> None:
@@ -35,7 +39,19 @@ async def act(context: Context, action: PatchStep) -> None:
             subresource=subresource,
         )
 
-    await together(one, targets)
+    if not action.refused:
+        await together(one, targets)
+        return ""
+    for target in targets:
+        try:
+            await one(target)
+        except ApiError as error:
+            if action.refused not in str(error):
+                raise
+        else:
+            msg = f"the change of {target.resource.kind}/{target.name} was accepted, and should have been refused: {action.refused}"
+            raise RefusedError(msg)
+    return f"refused, as it should be: {action.refused}"
 
 
 async def _template_patch(
