@@ -160,6 +160,21 @@ class ApplyAsStep:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeStep:
+    """Let a simulated node join, leave or change."""
+
+    VERB: ClassVar[str] = "node"
+
+    name: str
+    becomes: str | None = None
+    """`joined`, `gone`, `cordoned` or `uncordoned`; None: it stays."""
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+    """Those to set, and with None those to remove."""
+    taints: tuple[str, ...] | None = None
+    """All that it has from now on, as `key=value:Effect`; None: those it has."""
+
+
+@dataclass(frozen=True, slots=True)
 class WaitStep:
     """Let time pass."""
 
@@ -181,6 +196,7 @@ Action = (
     | GateStep
     | MetricStep
     | ApplyAsStep
+    | NodeStep
     | WaitStep
 )
 
@@ -199,6 +215,7 @@ ACTIONS: Final[dict[str, type[Action]]] = {
         GateStep,
         MetricStep,
         ApplyAsStep,
+        NodeStep,
         WaitStep,
     )
 }
@@ -237,6 +254,10 @@ def read_action(verb: object, value: object) -> Action | None:
 
 
 def _outside(cls: type[Action], row: Mapping[str, Any]) -> Action | None:
+    if cls is NodeStep:
+        taints = None if row.get("taints") is None else _texts(row.get("taints"))
+        labels = _mapping(row.get("labels"))
+        return NodeStep(str(row.get("name", "")), _text(row.get("becomes")), labels, taints)
     if cls is GateStep:
         return GateStep(str(row.get("name", "")), read_answer(row.get("answer")))
     if cls is MetricStep:

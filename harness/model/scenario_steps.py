@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+import re
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from harness.model.duration import Duration  # noqa: TC001 - pydantic reads annotations at run time
 from harness.model.names import KUBERNETES, RELEASE, SUBJECT
@@ -13,7 +14,7 @@ from harness.model.scenario_standins import (
     GateSpec,  # noqa: TC001 - the same
     Series,  # noqa: TC001 - the same
 )
-from harness.model.standins import RETRY_AFTER
+from harness.model.standins import RETRY_AFTER, GivenError
 
 VERBS: Final = (
     "apply",
@@ -28,15 +29,16 @@ VERBS: Final = (
     "gate",
     "metric",
     "applyAs",
+    "node",
     "wait",
 )
 """What a step can do."""
-RESERVED_VERBS: Final = ("node",)
-"""Verbs that a later version of the format will have; nothing else may use these names."""
 CHANGING_VERBS: Final = ("patch", "scale", "delete", "applyAs")
 """The first step with one of these is the change, unless another step says `change: true`."""
 TARGET: Final = r"^(workloads?|rollouts?|[A-Z][A-Za-z0-9]*/[a-z0-9]([-.a-z0-9]*[a-z0-9])?)$"
 """How a step names one object, or all of a sort."""
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_TAINT: Final = re.compile(rf"[A-Za-z0-9][-A-Za-z0-9_./]*(=[-A-Za-z0-9_.]*)?:({'|'.join(EFFECTS)})")
 DEFAULT_WITHIN: Final = 60.0
 """Seconds that `until` may take when the step does not say."""
 
@@ -208,6 +210,52 @@ class ApplyAsSpec(Model):
     )
 
 
+def _taint(text: str) -> str:
+    if not _TAINT.fullmatch(text):
+        msg = f"{text!r} is no taint"
+        raise GivenError(msg, tuple(f"KEY=VALUE:{effect}" for effect in EFFECTS))
+    return text
+
+
+class NodeChangeSpec(Model):
+    """Changes a simulated node of the drill's own cluster."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [{"required": [field]} for field in ("becomes", "labels", "taints")]
+        },
+    )
+
+    name: str = Field(
+        pattern=r"^node-[1-9][0-9]*$",
+        description="The node; those that the cluster begins with are called `node-1` and so on.",
+        examples=["node-3"],
+    )
+    becomes: Literal["joined", "gone", "cordoned", "uncordoned"] | None = Field(
+        default=None,
+        description="`joined`: a node of this name joins, and the step goes on once it is ready. `gone`: its Node object is deleted, and "
+        "its pods with it at once, which the pod garbage collector would do about a minute later. `cordoned`, `uncordoned`: it takes no "
+        "new pods, or takes them again.",
+        examples=["joined"],
+    )
+    labels: dict[str, str | None] = Field(
+        default={}, description="Labels to set; null removes one.", examples=[{"disk": "ssd"}]
+    )
+    taints: list[Annotated[str, AfterValidator(_taint)]] | None = Field(
+        default=None,
+        description="All its taints from now on, as `key=value:Effect` or `key:Effect`; an empty list removes them. Effects: NoSchedule, "
+        "PreferNoSchedule, NoExecute.",
+        examples=[["dedicated=batch:NoSchedule"]],
+    )
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.becomes is None and not self.labels and self.taints is None:
+            msg = "says nothing to change"
+            raise GivenError(msg, ("becomes", "labels", "taints"))
+        return self
+
+
 class StepSpec(Model):
     """One step: at most one verb, then at most one condition to wait for."""
 
@@ -287,6 +335,11 @@ class StepSpec(Model):
         alias="applyAs",
         description="Verb: apply objects as another field manager.",
         examples=[{"manager": "gitops", "manifests": ["canary.yaml.j2"]}],
+    )
+    node: NodeChangeSpec | None = Field(
+        default=None,
+        description="Verb: let a node join, leave, or change. The drill gets an embedded cluster of its own.",
+        examples=[{"name": "node-4", "becomes": "joined"}],
     )
     wait: Duration | None = Field(
         default=None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.clusters.addons import among
-from harness.model.actions import HandbackStep, UpgradeStep
+from harness.model.actions import HandbackStep, NodeStep, UpgradeStep
 from harness.model.names import BUNDLED
 from harness.run.identity import DrillName
 from harness.subjects.names import parse
@@ -60,7 +60,8 @@ class Plan:
     @property
     def alone(self) -> bool:
         """Whether it needs a cluster of its own: it changes what drills on one cluster have in common."""
-        return bool(self._upgrades)
+        changes = any(isinstance(step.action, NodeStep) for step in self.resolved.steps)
+        return changes or bool(self._upgrades)
 
     @property
     def addons(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from harness.model.resolved import (
     KillStep,
     MetricStep,
     Nodes,
+    NodeStep,
     PatchStep,
     Record,
     Resolved,
@@ -139,6 +140,10 @@ def _action(step: StepSpec) -> Action | None:
         return UpgradeStep(step.upgrade.subject, step.upgrade.kubernetes)
     if step.handback is not None:
         return HandbackStep(step.handback.to)
+    if step.node is not None:
+        given = step.node
+        taints = None if given.taints is None else tuple(given.taints)
+        return NodeStep(given.name, given.becomes, given.labels, taints)
     if step.wait is not None:
         return WaitStep(step.wait)
     outside = _outside(step)

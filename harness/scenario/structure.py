@@ -14,7 +14,7 @@ from harness.model.duration import EXAMPLES
 from harness.model.names import KUBERNETES_FORMS, SUBJECT_FORMS
 from harness.model.scenario import ScenarioFile, VariantSpec
 from harness.model.scenario_checks import RECORDABLE
-from harness.model.scenario_steps import RESERVED_VERBS, VERBS, StepSpec
+from harness.model.scenario_steps import StepSpec
 from harness.model.standins import GivenError
 from harness.scenario.locate import Path, Positions, dotted
 from harness.scenario.problem import Problem, suggest
@@ -128,8 +128,6 @@ def _own(error: ErrorDetails) -> tuple[str, tuple[str, ...]]:
 
 def _unknown(name: str, path: Path) -> tuple[str, tuple[str, ...]]:
     known = fields_at(path[:-1])
-    if _model_at(path[:-1]) is StepSpec and name in RESERVED_VERBS:
-        return "is a verb reserved for a later version of the format", VERBS
     hint = suggest(name, known)
     if not hint and _model_at(path[:-1]) is StepSpec:
         return "is neither a verb nor a field of a step", known

@@ -68,6 +68,10 @@ BROKEN: dict[str, list[str]] = {
     "cel-unknown-value.yaml": [
         "cel-unknown-value.yaml:25: spec.checks[0].always: there is no value 'replica'; did you mean 'replicas'? (allowed: replicas, interval)",
     ],
+    "bad-node.yaml": [
+        "bad-node.yaml:22: spec.steps[1].node.taints[0]: 'dedicated=batch:Never' is no taint (allowed: KEY=VALUE:NoSchedule, KEY=VALUE:PreferNoSchedule, KEY=VALUE:NoExecute)",
+        "bad-node.yaml:24: spec.steps[2].node: says nothing to change (allowed: becomes, labels, taints)",
+    ],
     "cel-unknown-variable.yaml": [
         "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, rollouts, analyses, subject, primary, target, pods, workloads, services, nodes, apex, revisions, at, route, autoscalers, configs, calls, gates, queries)",
     ],
@@ -228,9 +232,6 @@ BROKEN: dict[str, list[str]] = {
     "reserved-step-name.yaml": [
         "reserved-step-name.yaml:21: spec.steps[1].name: 'end' means a moment; choose another name",
     ],
-    "reserved-verb.yaml": [
-        "reserved-verb.yaml:22: spec.steps[1].node: is a verb reserved for a later version of the format (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, wait)",
-    ],
     "several.yaml": [
         "several.yaml:3: metadata.name: 'Several' must be lower case letters, digits and dashes",
         "several.yaml:4: spec.question: is missing",
@@ -244,8 +245,8 @@ BROKEN: dict[str, list[str]] = {
         "undeclared.yaml.j2:6: value 'replica' is not declared",
     ],
     "step-does-nothing.yaml": [
-        "step-does-nothing.yaml:21: spec.steps[1]: has neither a verb nor until, so it does nothing (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, wait)",
-        "step-does-nothing.yaml:22: spec.steps[1].change: this step changes nothing, it has no verb (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, wait)",
+        "step-does-nothing.yaml:21: spec.steps[1]: has neither a verb nor until, so it does nothing (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, node, wait)",
+        "step-does-nothing.yaml:22: spec.steps[1].change: this step changes nothing, it has no verb (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, node, wait)",
     ],
     "subject-of-variant-unknown.yaml": [
         "subject-of-variant-unknown.yaml:11: spec.variants.one.subject: 'argo' names no subject (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE, installed)",
@@ -305,7 +306,7 @@ BROKEN: dict[str, list[str]] = {
         "unknown-target.yaml:22: spec.steps[1].patch.target: 'deployment' names no object (allowed: workload, rollout, Kind/name, workloads, rollouts)",
     ],
     "unknown-verb.yaml": [
-        "unknown-verb.yaml:22: spec.steps[1].pacth: is not a known field; did you mean 'patch'? (allowed: name, when, apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, wait, until, within, change)",
+        "unknown-verb.yaml:22: spec.steps[1].pacth: is not a known field; did you mean 'patch'? (allowed: name, when, apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, node, wait, until, within, change)",
     ],
     "unquoted-template.yaml": [
         "unquoted-template.yaml:14: spec.settle: a key must be a text; a template needs quotes, as in '{{ value }}'",

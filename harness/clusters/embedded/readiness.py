@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.clusters.base import ClusterError
 from harness.clusters.embedded import kwokctl, ports, processes
 from harness.clusters.embedded.api import Api
+from harness.clusters.embedded.nodes import node
 
 if TYPE_CHECKING:
     import threading
@@ -25,9 +26,6 @@ READY_SECONDS: Final = 60.0
 COLLECTORS_SECONDS: Final = 15.0
 """The namespace controller waits 5 s by itself (spec cases, namespaces that stay for ever)."""
 RESTARTS: Final = 3
-NODE_CPU: Final = "256"
-NODE_MEMORY: Final = "1Ti"
-NODE_PODS: Final = "2000"
 """Far more than a kubelet takes: a simulated pod costs next to nothing, and hundreds of rollouts have to fit on a few nodes."""
 COMPONENTS: Final = (
     "etcd",
@@ -105,7 +103,7 @@ class Waiter:
                 READY_SECONDS,
             )
         for number in range(1, self.record.nodes + 1):
-            self.api.create("/api/v1/nodes", _node(number))
+            self.api.create("/api/v1/nodes", node(f"node-{number}"))
         self.until("its nodes were not ready", self._nodes_take_pods, READY_SECONDS)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self.until(
@@ -219,26 +217,6 @@ def last_words(record: Record, component: str, lines: int = 20) -> str:
     except OSError:
         return ""
     return "\n".join(text.splitlines()[-lines:])
-
-
-def _node(number: int) -> dict[str, Any]:
-    name = f"node-{number}"
-    resources = {"cpu": NODE_CPU, "memory": NODE_MEMORY, "pods": NODE_PODS}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {
-                "kubernetes.io/hostname": name,
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/arch": "amd64",
-                "type": "kwok",
-            },
-            "annotations": {"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
-        },
-        "status": {"capacity": resources, "allocatable": resources},
-    }
 
 
 def _takes_pods(node: dict[str, Any]) -> bool:
