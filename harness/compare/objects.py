@@ -1,7 +1,7 @@
 """The objects that were there when observation ended, without what servers and controllers generate.
 
 Left out as a whole are pods and ReplicaSets (their workloads say what they are, and where they were is told for every phase), events,
-and what belongs to the cluster. Left out of the others: whatever counts writes or says when and by whom, and the status of everything
+and what belongs to the cluster, and what Knative makes of a Service, which is its own account of that. Left out of the others: whatever counts writes or says when and by whom, and the status of everything
 but the rollout object, which is Kubernetes' own account of what is compared already.
 """
 
@@ -24,6 +24,8 @@ _OF_THE_CLUSTER: Final = frozenset({("ConfigMap", "kube-root-ca.crt")})
 _METADATA: Final = ("labels", "annotations", "ownerReferences", "finalizers")
 """What of an object's metadata is its maker's."""
 _OUR_LABELS: Final = frozenset({"rollout-drill/run", "rollout-drill/drill"})
+_BY_WHOM: Final = frozenset({"serving.knative.dev/creator", "serving.knative.dev/lastModifier"})
+"""Annotations in which Knative's webhook notes who wrote an object."""
 _WHEN: Final = frozenset(
     {
         *("lastTransitionTime", "lastUpdateTime", "lastProbeTime", "lastHeartbeatTime"),
@@ -47,9 +49,18 @@ def last_objects(observations: Iterable[Observation]) -> dict[tuple[str, str], J
         key = kind_of(seen.object), name_of(seen.object)
         if seen.change == "DELETED":
             found.pop(key, None)
-        elif key[0] not in _LEFT_OUT and key not in _OF_THE_CLUSTER:
+        elif key[0] in _LEFT_OUT or key in _OF_THE_CLUSTER or _made_by_knative(seen.object):
+            continue
+        else:
             found[key] = seen.object
     return found
+
+
+def _made_by_knative(obj: JSON) -> bool:
+    owners = (
+        str(dig(owner, "apiVersion", "")) for owner in dig(obj, "metadata.ownerReferences", [])
+    )
+    return any(owner.partition("/")[0].endswith("knative.dev") for owner in owners)
 
 
 def normal_objects(
@@ -73,6 +84,8 @@ def _object(obj: JSON, kind: RolloutKind) -> JSON:
     metadata = {k: v for k, v in dig(obj, "metadata", {}).items() if k in _METADATA}
     labels = {k: v for k, v in metadata.get("labels", {}).items() if k not in _OUR_LABELS}
     metadata["labels"] = labels
+    notes = metadata.get("annotations", {})
+    metadata["annotations"] = {k: v for k, v in notes.items() if k not in _BY_WHOM}
     metadata = {k: v for k, v in metadata.items() if v}
     kept["metadata"] = metadata
     if rollout and dig(obj, "status"):

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from harness.controller.core.routers.registry import router_for
+from harness.tests.controller_sim import Sim, kservice, target_ref
+from harness.tests.controller_sim import canary as simulated_canary
 from harness.tests.routers_kit import Server, canary
 
 JSON = dict[str, Any]
@@ -171,3 +173,18 @@ def test_what_only_requests_can_tell_is_refused(field: str) -> None:
     router = router_for(owner)
     assert router is not None
     assert f"spec.analysis.{field}" in router.problem(owner)
+
+
+def test_a_knative_service_needs_no_service_section() -> None:
+    """Knative makes the Services of its targets itself, and Flagger asks for none either."""
+    sim = Sim()
+    sim.add("kservices", kservice())
+    rollout = simulated_canary(
+        provider="knative",
+        targetRef=target_ref("Knative"),
+        analysis={"interval": "2s", "threshold": 2, "stepWeight": 50, "maxWeight": 50},
+    )
+    del rollout["spec"]["service"]
+    sim.add("canaries", rollout)
+    sim.run(until="Initialized")
+    assert sim.traffic()["web-00001"] == 100
