@@ -62,6 +62,7 @@ def _command_line(process: psutil.Process) -> Sequence[str]:
         return ()
 
 
+@pytest.mark.slow
 def test_a_storm_measures_the_bundled_controller_and_leaves_nothing(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

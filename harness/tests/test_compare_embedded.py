@@ -54,6 +54,7 @@ def test_two_runs_of_one_subject_do_not_differ(
     assert sorted(again.splitlines()) == sorted(_without_progress(output))
 
 
+@pytest.mark.slow
 def test_flagger_and_bundled_differ_in_what_is_documented_only(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
