@@ -35,6 +35,9 @@ _WORKLOAD: Final[dict[str, Word]] = {
     "available": Word("int", "Available pods, as its status says.", 2),
     "hash": Word("string", "Hash of its newest revision.", "74cfdc4c74"),
     "images": Word("list(string)", "Images of its containers, in order.", ["web:1"]),
+    "node_selector": Word(
+        "map(string)", "Node selector of its pod template; empty for none.", {"disk": "ssd"}
+    ),
     "uids": serving.UIDS,
     "generation": Word("int", "metadata.generation.", 3),
     "observed": Word("int", "status.observedGeneration.", 3),

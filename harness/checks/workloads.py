@@ -26,6 +26,7 @@ ABSENT: Final[dict[str, Any]] = {
     "available": 0,
     "hash": "",
     "images": [],
+    "node_selector": {},
     "uids": [],
     "generation": 0,
     "observed": 0,
@@ -43,7 +44,7 @@ _SCHEDULED: Final = {
 _LISTED: Final = ("kind", "name", "role", "desired", "replicas", "ready", "available", "updated")
 _SINGLE: Final = (
     *("name", "uid", "desired", "replicas", "updated", "ready", "available", "hash", "images"),
-    "uids",
+    *("node_selector", "uids"),
 )
 
 
@@ -73,6 +74,7 @@ def workload_view(
         "replicas": sum(1 for pod in owned if not pod["terminating"]),
         "ready": sum(1 for pod in owned if pod["ready"] and not pod["terminating"]),
         "images": images_of(dig(workload, "spec.template.spec", {})),
+        "node_selector": dict(dig(workload, "spec.template.spec.nodeSelector", {}) or {}),
         "uids": sorted(pod["uid"] for pod in owned if not pod["terminating"]),
         "generation": whole(dig(workload, "metadata.generation")),
         "observed": whole(dig(workload, "status.observedGeneration")),

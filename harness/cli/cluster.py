@@ -155,7 +155,7 @@ def build(
     typer.echo(f"the control plane's programs are in {found.kube_apiserver.parent}")
     for one in wanted:
         needed([one], say)
-        typer.echo(f"the CRDs of {one.title} {one.module.version} are in the cache")
+        typer.echo(f"{one.needs} of {one.title} {one.module.version} are in the cache")
     return ExitCode.OK
 
 

@@ -54,6 +54,11 @@ class AddOn:
     """Packages of modules that the module requires, at the version that it locks, and their files that have CRDs."""
 
     @property
+    def needs(self) -> str:
+        """What an embedded cluster needs of it."""
+        return "the CRDs and programs" if self.name == KNATIVE else "the CRDs"
+
+    @property
     def says(self) -> str:
         """How a report names it on an embedded cluster."""
         return f"{self.title} {self.module.version}: {self.simulated}"

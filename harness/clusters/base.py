@@ -27,6 +27,8 @@ AUDIT: Final = "audit"
 """The API server logs who asks for what, where this process can read it."""
 KUBERNETES_UPGRADE: Final = "kubernetes-upgrade"
 """The control plane can be replaced by another version's, with the same data."""
+NODE_CHANGES: Final = "node-changes"
+"""Its nodes are ours, and simulated: a drill may set them apart, let them join and let them leave."""
 
 _SINCE: Final = {MATCH_LABEL_KEYS: (1, 31)}
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from harness.clusters.embedded.cluster import EmbeddedCluster
     from harness.clusters.embedded.components import Binaries
+    from harness.model.nodes import Nodes
 
 Kind = Literal["embedded", "context"]
 ALLOWED: Final = "embedded, embedded:NAME, context:NAME"
@@ -74,7 +75,9 @@ class Wish:
     alone: str = ""
     """Who needs a cluster that nobody used before, in words; empty: a warm one will do."""
     suits: Callable[[Cluster], Awaitable[str]] | None = None
-    """Says why a warm cluster does not suit; empty: it does."""
+    """Says why a warm cluster does not suit; empty: it does. Its nodes are asked there, too: they may be others by now."""
+    apart: Nodes | None = None
+    """What sets single nodes of a new cluster apart; None: nothing."""
 
 
 @contextlib.asynccontextmanager
@@ -91,6 +94,7 @@ async def open_cluster(
     later: tuple[str, ...] = (),
     alone: str = "",
     suits: Callable[[Cluster], Awaitable[str]] | None = None,
+    apart: Nodes | None = None,
 ) -> AsyncIterator[Cluster]:
     """Open a cluster for the time of the block; one that was made for it is removed afterwards, come what may.
 
@@ -98,7 +102,7 @@ async def open_cluster(
     stays with `keep`. An existing cluster has the nodes and the version that it has. Raises ClusterError.
     """
     wanted = parse(choice) if isinstance(choice, str) else choice
-    wish = Wish(nodes, seed, kubernetes, later, alone, suits)
+    wish = Wish(nodes, seed, kubernetes, later, alone, suits, apart)
     if alone and wanted != ALONE:
         msg = f"{alone} needs a cluster of its own: use --cluster embedded."
         raise ChoiceError(msg)
@@ -128,6 +132,7 @@ async def _own(
 ) -> AsyncIterator[EmbeddedCluster]:
     from harness.clusters.embedded import cluster as embedded
     from harness.clusters.embedded.binaries import ensure_binaries
+    from harness.clusters.embedded.nodes import ALIKE
 
     name = f"run-{secrets.token_hex(4)}"
     cancelled = threading.Event()
@@ -147,6 +152,7 @@ async def _own(
             owner_pid_bound=not keep,
             cancelled=cancelled,
             kubernetes=wish.kubernetes,
+            apart=wish.apart or ALIKE,
         )
 
     try:

@@ -24,8 +24,13 @@ _OF_THE_CLUSTER: Final = frozenset({("ConfigMap", "kube-root-ca.crt")})
 _METADATA: Final = ("labels", "annotations", "ownerReferences", "finalizers")
 """What of an object's metadata is its maker's."""
 _OUR_LABELS: Final = frozenset({"rollout-drill/run", "rollout-drill/drill"})
-_BY_WHOM: Final = frozenset({"serving.knative.dev/creator", "serving.knative.dev/lastModifier"})
-"""Annotations in which Knative's webhook notes who wrote an object."""
+_NOTED: Final = frozenset(
+    {
+        *("serving.knative.dev/creator", "serving.knative.dev/lastModifier"),
+        "deprecated.daemonset.template.generation",
+    }
+)
+"""Annotations in which Knative's webhook notes who wrote an object, and Kubernetes how often a DaemonSet was written."""
 _WHEN: Final = frozenset(
     {
         *("lastTransitionTime", "lastUpdateTime", "lastProbeTime", "lastHeartbeatTime"),
@@ -85,7 +90,7 @@ def _object(obj: JSON, kind: RolloutKind) -> JSON:
     labels = {k: v for k, v in metadata.get("labels", {}).items() if k not in _OUR_LABELS}
     metadata["labels"] = labels
     notes = metadata.get("annotations", {})
-    metadata["annotations"] = {k: v for k, v in notes.items() if k not in _BY_WHOM}
+    metadata["annotations"] = {k: v for k, v in notes.items() if k not in _NOTED}
     metadata = {k: v for k, v in metadata.items() if v}
     kept["metadata"] = metadata
     if rollout and dig(obj, "status"):

@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 import time
+from collections.abc import MutableMapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.kube.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 LOGIN_SECONDS: Final = 60.0
 """Longest wait for an exec plugin or an identity provider."""
@@ -90,7 +92,6 @@ async def load(kubeconfig: Path, context: str | None = None) -> Credentials:
     """
     from kubernetes.aio.client.configuration import Configuration
     from kubernetes.aio.config.config_exception import ConfigException
-    from kubernetes.aio.config.kube_config import KubeConfigLoader
 
     document = _read(kubeconfig)
     name = _context(document, kubeconfig, context)
@@ -98,7 +99,7 @@ async def load(kubeconfig: Path, context: str | None = None) -> Credentials:
     _complete(document, name, origin)
     configuration = Configuration()
     try:
-        loader = KubeConfigLoader(  # type: ignore[no-untyped-call]
+        loader = _loader()(
             config_dict=document, active_context=name, config_base_path=str(kubeconfig.parent)
         )
     except ConfigException as error:
@@ -119,11 +120,50 @@ def preload() -> None:
 def discard_temporary_files() -> None:
     """Remove the files into which the library wrote inline keys, once TLS has read them.
 
-    It would only do so at a regular exit; a killed harness would leave private keys behind.
+    It would only do so at a regular exit; a killed harness would leave private keys behind. Only those of this thread: another one may
+    be about to read its own.
     """
+    for file in _FILES.values():
+        Path(file).unlink(missing_ok=True)
+    _FILES.clear()
+
+
+class _OfThisThread(MutableMapping[str, str]):
+    """The library's note of the files that it wrote, by content: one for each thread instead of one for all."""
+
+    def __init__(self) -> None:
+        self._of = threading.local()
+
+    @property
+    def _held(self) -> dict[str, str]:
+        held: dict[str, str] = self._of.__dict__.setdefault("files", {})
+        return held
+
+    def __getitem__(self, content: str) -> str:
+        return self._held[content]
+
+    def __setitem__(self, content: str, file: str) -> None:
+        self._held[content] = file
+
+    def __delitem__(self, content: str) -> None:
+        del self._held[content]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+_FILES: Final = _OfThisThread()
+
+
+def _loader() -> Any:
+    """Return the library's loader, told to note its files there."""
     from kubernetes.aio.config import kube_config
 
-    kube_config._cleanup_temp_files()  # type: ignore[no-untyped-call] # noqa: SLF001
+    kube_config._temp_files = _FILES  # type: ignore[assignment] # noqa: SLF001 - the library has no other place for it
+    return kube_config.KubeConfigLoader
 
 
 async def authenticate(loader: Any, configuration: Any, origin: str) -> None:

@@ -68,7 +68,7 @@ class Server(Storage):
         if method == "GET":
             return self._present(place) if place.name else self._list(place, params)
         if method == "POST":
-            return self._create(place, request.body)
+            return self._create(place, request.body, dry=params.get("dryRun") == "All")
         if method == "DELETE":
             return self._delete(place, request.body or {})
         return self._change(place, params, request)
@@ -123,7 +123,7 @@ class Server(Storage):
             "items": copy.deepcopy(items),
         }
 
-    def _create(self, place: Place, body: JSON) -> JSON:
+    def _create(self, place: Place, body: JSON, *, dry: bool = False) -> JSON:
         if place.subresource or place.resource.group == "authorization.k8s.io":
             return {**body, "status": {"allowed": True, "token": "fake-token"}}
         obj = copy.deepcopy(body)
@@ -141,7 +141,7 @@ class Server(Storage):
         for field_ in ("uid", "resourceVersion", "generation", "creationTimestamp"):
             metadata.pop(field_, None)
         obj.pop("status", None)
-        return self._store(place.resource, key, obj)
+        return obj if dry else self._store(place.resource, key, obj)
 
     def _namespace_open(self, name: str) -> None:
         namespace = self._objects.get(("namespaces", "", name))

@@ -88,6 +88,10 @@ FEATURES: Final[dict[str, Feature]] = {
         "Every parent accepts a route, at each generation; the label `rollout-drill/route: refused` or `never` asks for another answer, "
         "or none. No traffic is routed. (Comes with gateway-api on an embedded cluster.)",
     ),
+    "node-changes": Feature(
+        "cluster",
+        "Its nodes are simulated and ours: a scenario may label and taint them, and let nodes join and leave.",
+    ),
     "network": Feature("cluster", "Pods can be reached over the network."),
     "real-pods": Feature("cluster", "Containers really run."),
     "several-nodes": Feature("cluster", "Has more than one schedulable node."),

@@ -32,6 +32,7 @@ from harness.model.actions import (
     read_action,
 )
 from harness.model.flags import FlagValue, read_flags
+from harness.model.nodes import Nodes, read_nodes
 from harness.model.outcome import Outcome
 from harness.model.standins import (
     PLACEHOLDERS,
@@ -124,14 +125,6 @@ class Expect:
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
-    """How many schedulable nodes the drill needs: exactly `count`, or at least `min`. Neither: any number from one."""
-
-    count: int | None = None
-    min: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Resolved:
     """A scenario for one variant, with every template rendered."""
 
@@ -201,6 +194,7 @@ class Resolved:
         body: dict[str, Any] = {
             item.name: _plain(getattr(self, item.name)) for item in dataclasses.fields(self)
         }
+        body["nodes"] = self.nodes.to_json()
         body["steps"] = [_step_json(step) for step in self.steps]
         body["checks"] = [_check_json(check) for check in self.checks]
         body["doneWhen"] = body.pop("done_when")
@@ -224,7 +218,7 @@ class Resolved:
             setup=str(body.get("setup", "")),
             description=str(body.get("description", "")),
             requires=_texts(body.get("requires")),
-            nodes=_nodes(body.get("nodes")),
+            nodes=read_nodes(body.get("nodes")),
             values=_mapping(body.get("values")),
             expect=_expect(body.get("expect")),
             settle=_number(body.get("settle")) or 0.0,
@@ -297,15 +291,6 @@ def _text(value: object) -> str | None:
 def _number(value: object) -> float | None:
     good = isinstance(value, int | float) and not isinstance(value, bool)
     return float(cast("float", value)) if good else None
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _nodes(value: object) -> Nodes:
-    row = _mapping(value)
-    return Nodes(_whole(row.get("count")), _whole(row.get("min")))
 
 
 def _expect(value: object) -> Expect:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from harness.model.duration import Duration, format_duration, parse_duration
 from harness.model.flags import Flag  # noqa: TC001 - pydantic reads annotations at run time
@@ -49,6 +49,7 @@ from harness.model.scenario_checks import (
     ExpectSpec,
     RecordSpec,
 )
+from harness.model.scenario_nodes import NodesSpec
 from harness.model.scenario_standins import (
     ReceiverSpec,  # noqa: TC001 - pydantic reads annotations at run time
     Series,  # noqa: TC001 - the same
@@ -70,24 +71,6 @@ class Metadata(Model):
         max_length=NAME_LENGTH,
         description="Name of the scenario: lower case letters, digits and dashes, at most 40; the name of its folder.",
         examples=["node-spread-blue-green"],
-    )
-
-
-class NodesSpec(Model):
-    """How many schedulable nodes the drill needs; another number makes its verdict `unknown`."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"not": {"required": ["count", "min"]}},
-    )
-
-    count: int | None = Field(
-        default=None, ge=1, description="Exactly this many schedulable nodes.", examples=[2]
-    )
-    min: int | None = Field(
-        default=None,
-        ge=1,
-        description="At least this many schedulable nodes; 1 unless `count` or this is given.",
-        examples=[2],
     )
 
 
@@ -163,7 +146,9 @@ class Spec(Model):
         examples=["v1.34"],
     )
     nodes: NodesSpec = Field(
-        default=NodesSpec(), description="How many nodes it needs.", examples=[{"count": 2}]
+        default=NodesSpec(),
+        description="How many nodes it needs, and what sets single ones apart.",
+        examples=[{"count": 2}],
     )
     values: dict[str, Any] = Field(
         default={},

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from harness.model.duration import Duration  # noqa: TC001 - pydantic reads annotations at run time
 from harness.model.names import KUBERNETES, RELEASE, SUBJECT
+from harness.model.nodes import NODE, TAINT, TAINT_FORMS
 from harness.model.scenario_standins import (
     Change,  # noqa: TC001 - pydantic reads annotations at run time
     GateSpec,  # noqa: TC001 - the same
@@ -37,8 +37,6 @@ CHANGING_VERBS: Final = ("patch", "scale", "delete", "applyAs")
 """The first step with one of these is the change, unless another step says `change: true`."""
 TARGET: Final = r"^(workloads?|rollouts?|[A-Z][A-Za-z0-9]*/[a-z0-9]([-.a-z0-9]*[a-z0-9])?)$"
 """How a step names one object, or all of a sort."""
-EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_TAINT: Final = re.compile(rf"[A-Za-z0-9][-A-Za-z0-9_./]*(=[-A-Za-z0-9_.]*)?:({'|'.join(EFFECTS)})")
 DEFAULT_WITHIN: Final = 60.0
 """Seconds that `until` may take when the step does not say."""
 
@@ -211,10 +209,14 @@ class ApplyAsSpec(Model):
 
 
 def _taint(text: str) -> str:
-    if not _TAINT.fullmatch(text):
+    if not TAINT.fullmatch(text):
         msg = f"{text!r} is no taint"
-        raise GivenError(msg, tuple(f"KEY=VALUE:{effect}" for effect in EFFECTS))
+        raise GivenError(msg, TAINT_FORMS)
     return text
+
+
+Taint = Annotated[str, AfterValidator(_taint)]
+"""A taint as kubectl writes it."""
 
 
 class NodeChangeSpec(Model):
@@ -227,7 +229,7 @@ class NodeChangeSpec(Model):
     )
 
     name: str = Field(
-        pattern=r"^node-[1-9][0-9]*$",
+        pattern=NODE,
         description="The node; those that the cluster begins with are called `node-1` and so on.",
         examples=["node-3"],
     )
@@ -241,7 +243,7 @@ class NodeChangeSpec(Model):
     labels: dict[str, str | None] = Field(
         default={}, description="Labels to set; null removes one.", examples=[{"disk": "ssd"}]
     )
-    taints: list[Annotated[str, AfterValidator(_taint)]] | None = Field(
+    taints: list[Taint] | None = Field(
         default=None,
         description="All its taints from now on, as `key=value:Effect` or `key:Effect`; an empty list removes them. Effects: NoSchedule, "
         "PreferNoSchedule, NoExecute.",

@@ -103,7 +103,7 @@ def files(
         if missing:
             source = fetch(module, progress, cancelled, otherwise=otherwise)
             for name in missing:
-                _take(source / name, folder / name, module, name)
+                _take(source / name, folder / name, f"The Go module {module.label} has no {name}")
     return folder
 
 
@@ -128,7 +128,8 @@ def required_files(
         if missing:
             source = _package(module, package, progress, cancelled, otherwise=otherwise)
             for name in missing:
-                _take(source / name, folder / name, Module(package, module.version), name)
+                lacking = f"{package}, which {module.label} requires, has no {name}"
+                _take(source / name, folder / name, lacking)
     return folder
 
 
@@ -189,9 +190,9 @@ def _refusal(module: Module, said: str) -> ProgramError:
     )
 
 
-def _take(source: Path, target: Path, module: Module, name: str) -> None:
+def _take(source: Path, target: Path, lacking: str) -> None:
     if not source.exists():
-        msg = f"The Go module {module.label} has no {name}."
+        msg = f"{lacking}."
         raise ProgramError(msg)
     make_folder(target.parent)
     draft = target.with_name(f".{target.name}.draft")

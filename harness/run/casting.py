@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.clusters.addons import chosen
+from harness.clusters.base import ClusterError
 from harness.programs.threads import in_thread
 from harness.run.addons import needed
 from harness.subjects.base import SubjectError, crd_digest
@@ -16,6 +17,7 @@ from harness.subjects.select import make_subject
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from harness.clusters.addons import AddOn
     from harness.model.timeline import JSON
     from harness.run.plan import Plan
     from harness.subjects.base import Subject
@@ -28,6 +30,8 @@ class Casting:
         self._say = say
         self._had: dict[str, Subject] = {}
         self._addons: dict[str, list[JSON]] = {}
+        self._refused: dict[str, str] = {}
+        """Why there is no such add-on here, by its name."""
         self._getting = asyncio.Lock()
 
     async def obtain(self, plan: Plan) -> None:
@@ -37,8 +41,7 @@ class Casting:
         """
         for addon in chosen(plan.addons) if plan.embedded else ():
             async with self._getting:
-                if addon.name not in self._addons:
-                    self._addons |= await in_thread(partial(needed, [addon], self._say))
+                await self._addon(addon)
         for version in plan.handbacks:
             async with self._getting:
                 await self._handback(version)
@@ -52,6 +55,18 @@ class Casting:
                     subject = make_subject(name)
                     await subject.obtain(self._say)
                     self._had[name] = subject
+
+    async def _addon(self, addon: AddOn) -> None:
+        if addon.name in self._addons:
+            return
+        if addon.name in self._refused:
+            # The next drill need not wait for what this run cannot have.
+            raise ClusterError(self._refused[addon.name])
+        try:
+            self._addons |= await in_thread(partial(needed, [addon], self._say))
+        except ClusterError as error:
+            self._refused[addon.name] = str(error)
+            raise
 
     async def _prometheus(self) -> None:
         from harness.programs.errors import ProgramError

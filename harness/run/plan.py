@@ -59,9 +59,12 @@ class Plan:
 
     @property
     def alone(self) -> bool:
-        """Whether it needs a cluster of its own: it changes what drills on one cluster have in common."""
+        """Whether it needs a cluster of its own: it changes what drills on one cluster have in common.
+
+        Nodes of a cluster that is not ours are never changed: there the drill is `unsupported`, and needs nothing.
+        """
         changes = any(isinstance(step.action, NodeStep) for step in self.resolved.steps)
-        return changes or bool(self._upgrades)
+        return (changes and self.embedded) or bool(self._upgrades)
 
     @property
     def addons(self) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """The clusters of a run: opened when the first drill needs one, shared by drills that need the same, closed at the end.
 
 A cluster is only shared by drills with the same key. A drill that needs two nodes never runs where three are, since a third
-node would let the control variant of a placement drill pass; subjects with different CRDs never meet, since a CRD is one for the
-whole cluster; and a drill that upgrades something has a cluster of its own, made for it.
+node would let the control variant of a placement drill pass, nor where nodes have other labels or taints; subjects with different CRDs
+never meet, since a CRD is one for the whole cluster; and a drill that upgrades something, or lets nodes come and go, has a cluster of
+its own, made for it.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ import asyncio
 import contextlib
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from harness import __version__
 from harness.clusters.base import ClusterError
+from harness.clusters.embedded.nodes import otherwise
 from harness.clusters.select import open_cluster
 from harness.kube.client import KubeClient
 from harness.kube.config import preload
 from harness.kube.errors import KubeError
-from harness.kube.resource import CRD
+from harness.kube.resource import CRD, NODE
 from harness.run.addons import provide
 from harness.run.casting import Casting
 from harness.run.crds import differs
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
     from harness.run.plan import Options, Plan
     from harness.run.signals import Stop
 
-_DEFAULT_NODES: Final = 1
-
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -54,14 +54,15 @@ class Key:
     addons: tuple[str, ...] = ()
     alone: str = ""
     """The drill's own id, if it shares its cluster with nobody."""
+    apart: str = ""
+    """What sets single nodes apart (`Nodes.apart`)."""
 
 
 def key_of(plan: Plan, crds: str) -> Key:
     """Return the key of the cluster that `plan` needs, whose first subject's CRDs have the digest `crds`."""
     nodes = plan.resolved.nodes
-    count = nodes.count or nodes.min or _DEFAULT_NODES
     alone = plan.name.title if plan.alone else ""
-    return Key(count, crds, plan.resolved.kubernetes, plan.addons, alone)
+    return Key(nodes.number, crds, plan.resolved.kubernetes, plan.addons, alone, nodes.apart)
 
 
 class Pool:
@@ -122,7 +123,11 @@ class Pool:
 
         async def suits(cluster: Cluster) -> str:
             async with _client(cluster) as client:
-                return await foreign_crd(client, [*crds, *addons])
+                nodes, _ = await client.list(NODE)
+                names = cluster.facts.nodes
+                return otherwise(nodes, names, plan.resolved.nodes) or await foreign_crd(
+                    client, [*crds, *addons]
+                )
 
         loading = asyncio.create_task(asyncio.to_thread(preload))
         cluster = await self._stack.enter_async_context(
@@ -137,6 +142,7 @@ class Pool:
                 later=plan.kubernetes,
                 alone=key.alone,
                 suits=suits,
+                apart=plan.resolved.nodes,
             )
         )
         await loading

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.clusters.base import same_version
 from harness.model.features import FEATURES
 from harness.model.timeline import Missing, Precondition
 
 if TYPE_CHECKING:
-    from harness.model.scenario import Nodes
+    from collections.abc import Mapping, Sequence
+
+    from harness.model.nodes import Nodes
     from harness.run.parts import Parts
 
 
@@ -35,12 +37,31 @@ def lacking_features(parts: Parts) -> list[Missing]:
 
 def eligible_nodes(parts: Parts) -> Precondition:
     """Return whether as many nodes can take pods as the scenario asks for."""
+    wanted = parts.plan.resolved.nodes
     nodes = parts.live.state.world().get("nodes", [])
-    seen = [node["name"] for node in nodes if node["ready"] and node["schedulable"]]
     # Without the right to list nodes, what the cluster said when it was opened must do.
-    eligible = len(seen or parts.place.cluster.facts.nodes)
-    holds, wanted = _compare(eligible, parts.plan.resolved.nodes)
-    return Precondition(parts.live.now(), holds, f"{eligible} eligible nodes{wanted}")
+    holds, text = enough(nodes, wanted, otherwise=len(parts.place.cluster.facts.nodes))
+    return Precondition(parts.live.now(), holds, text)
+
+
+def enough(
+    nodes: Sequence[Mapping[str, Any]], wanted: Nodes, *, otherwise: int
+) -> tuple[bool, str]:
+    """Return whether these nodes, as checks see them, are as many as the scenario asks for, and a sentence about it.
+
+    Those that it keeps pods away from itself, by a taint, count. `otherwise`: how many there are when none could be seen.
+    """
+    seen = [
+        node
+        for node in nodes
+        if node["ready"] and (node["schedulable"] or node["name"] in wanted.kept_free)
+    ]
+    eligible = len(seen) or otherwise
+    holds, needed = _compare(eligible, wanted)
+    tainted = "; ".join(
+        f"{name} has the taint {', '.join(wanted.taints[name])}" for name in wanted.kept_free
+    )
+    return holds, f"{eligible} eligible nodes{f' ({tainted})' if tainted else ''}{needed}"
 
 
 def right_version(parts: Parts) -> Precondition | None:

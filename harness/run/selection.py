@@ -55,9 +55,11 @@ def check(plan: Plan) -> None:
 
 
 def needs_own_cluster(plan: Plan) -> str:
-    """Return the sentence for a drill that upgrades something on a cluster that others use."""
+    """Return the sentence for a drill that changes, on a cluster that others use, what they share."""
+    upgrades = plan.kubernetes or len(plan.subjects) > 1
+    what = "upgrades what" if upgrades else "changes the nodes that"
     return (
-        f"{plan.resolved.id} upgrades what drills on one cluster share, so it runs on a cluster of its own only: "
+        f"{plan.resolved.id} {what} drills on one cluster share, so it runs on a cluster of its own only: "
         f"--cluster embedded, not {plan.cluster}."
     )
 

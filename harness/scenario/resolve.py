@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from harness.model.flags import FlagValue
     from harness.model.scenario import ScenarioFile, Spec
     from harness.model.scenario_checks import CheckSpec
+    from harness.model.scenario_nodes import NodesSpec
     from harness.model.scenario_standins import AnswerSpec
     from harness.model.scenario_steps import PatchSpec, StepSpec
     from harness.scenario.variants import Combination
@@ -60,7 +61,7 @@ def resolve(
         setup=spec.setup,
         description=variant.description if variant else "",
         requires=tuple(spec.requires),
-        nodes=Nodes(spec.nodes.count, spec.nodes.min),
+        nodes=_nodes(spec.nodes),
         values=dict(combination.values),
         expect=_expect(spec, combination.variant),
         settle=spec.settle,
@@ -80,6 +81,11 @@ def resolve(
         metrics=None if spec.metrics is None else dict(spec.metrics),
         controller=_controller(spec),
     )
+
+
+def _nodes(given: NodesSpec) -> Nodes:
+    taints = {name: tuple(several) for name, several in given.taints.items()}
+    return Nodes(given.count, given.min, given.labels, taints)
 
 
 def _controller(spec: Spec) -> dict[str, FlagValue] | None:

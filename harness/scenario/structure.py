@@ -44,8 +44,16 @@ _SHAPES: Final[dict[str, tuple[str, tuple[str, ...] | None]]] = {
     "subject": ("names no subject", SUBJECT_FORMS),
     "series": ("is no metric", ("name", 'name{label="value"}')),
     "kubernetes": ("is no version of Kubernetes", KUBERNETES_FORMS),
+    "node": ("names no node", ("node-1", "node-2", "…")),
 }
-_NAMES_OF: Final = {"metrics": "series", "metric": "series", "gates": "name", "alerts": "name"}
+_NAMES_OF: Final = {
+    "metrics": "series",
+    "metric": "series",
+    "gates": "name",
+    "alerts": "name",
+    "labels": "node",
+    "taints": "node",
+}
 """Maps whose keys have a shape -> what that is in `_SHAPES`."""
 _QUOTED: Final = re.compile(r"'([^']*)'")
 

@@ -22,7 +22,7 @@ from harness.model.scenario_checks import (
     VERDICT,
 )
 from harness.model.scenario_steps import VERBS
-from harness.scenario import validate_controller, validate_outside
+from harness.scenario import validate_controller, validate_nodes, validate_outside
 from harness.scenario.locate import Path, Positions, dotted
 from harness.scenario.problem import Problem, suggest
 from harness.scenario.template import is_template
@@ -303,13 +303,6 @@ def _features_are_known(rules: Rules) -> None:
         rules.refer(("spec", "requires", i), name, tuple(FEATURES), "known feature")
 
 
-def _nodes_are_one_number(rules: Rules) -> None:
-    nodes = _mapping(rules.spec.get("nodes"))
-    if nodes.get("count") is not None and nodes.get("min") is not None:
-        message = "give count or min, not both"
-        rules.report(("spec", "nodes"), message, ("count", "min"), key=True)
-
-
 RULES: Final[tuple[Callable[[Rules], None], ...]] = (
     _names_are_unique,
     _names_are_free,
@@ -327,7 +320,7 @@ RULES: Final[tuple[Callable[[Rules], None], ...]] = (
     _done_by_checks,
     _failures_are_checks,
     _features_are_known,
-    _nodes_are_one_number,
+    *validate_nodes.RULES,
     *validate_controller.RULES,
     *validate_outside.RULES,
 )

@@ -25,6 +25,12 @@ class Routes(Workloads):
         self.gateway_refuses: Callable[[JSON], str] | None = None
         """Gets a route; a reason (`NotAllowedByListeners`) leaves it unaccepted."""
         self.knative_delay = MESH_DELAY
+        """Until Knative has seen a change of a Service."""
+        self.configuration_delay = 0.0
+        """From then on until the change has a revision: the Service's own generation counts as seen before."""
+        self.idle_after: float | None = None
+        """Seconds after which a ready revision loses its pods, since nobody asks for anything."""
+        self._seen: dict[tuple[str, int], float] = {}
         self._pending: dict[tuple[str, int], float] = {}
         """When (UID, generation) is taken up."""
         self._numbers: dict[str, int] = {}
@@ -39,7 +45,8 @@ class Routes(Workloads):
 
     def route_times(self) -> Iterator[float]:
         """When the gateway or Knative act next."""
-        return (time for time in self._pending.values() if time > self.now)
+        times = [*self._pending.values(), *self._seen.values()]
+        return (time for time in times if time > self.now)
 
     def _due(self, obj: JSON, delay: float | None) -> bool:
         """Whether this generation of an object has been there for so long."""
@@ -93,12 +100,18 @@ class Routes(Workloads):
         if not self._due(obj, self.knative_delay):
             return
         status = copy.deepcopy(obj.get("status") or {})
+        status["observedGeneration"] = obj["metadata"]["generation"]
+        key = (obj["metadata"]["uid"], obj["metadata"]["generation"])
+        if self.now < self._seen.setdefault(key, self.now + self.configuration_delay):
+            status["conditions"] = [{"type": "Ready", "status": "Unknown", "reason": "OutOfDate"}]
+            self.observe("kservices", name, status)
+            return
         newest = self.get("krevisions", status.get("latestCreatedRevisionName", ""))
         if newest is None or newest["spec"] != obj["spec"]["template"]["spec"]:
             self._numbers[name] = self._numbers.get(name, 0) + 1
             revision = f"{name}-{self._numbers[name]:05d}"
             self.add("krevisions", _revision(obj, revision), "knative")
-            self.pods[revision] = [self._new_pod(revision, obj, 0)]
+            self.pods[revision] = [] if _starts_empty(obj) else [self._new_pod(revision, obj, 0)]
             status["latestCreatedRevisionName"] = revision
         for revision in list(self.of("krevisions")):
             self._judge(revision)
@@ -107,20 +120,37 @@ class Routes(Workloads):
             status["latestReadyRevisionName"] = created
         ready = status.get("latestReadyRevisionName")
         if ready:
-            status["traffic"] = [
-                _entry(entry, ready)
-                for entry in obj["spec"].get("traffic")
-                or [{"latestRevision": True, "percent": 100}]
-            ]
+            status["traffic"] = [_entry(entry, ready) for entry in obj["spec"]["traffic"]]
         state = "True" if ready == created else "Unknown"
         status["conditions"] = [{"type": "Ready", "status": state}]
-        status["observedGeneration"] = obj["metadata"]["generation"]
         self.observe("kservices", name, status)
 
     def _judge(self, revision: str) -> None:
-        state = "True" if self.ready_pods(revision) else "Unknown"
-        status = {"conditions": [{"type": "Ready", "status": state}], "observedGeneration": 1}
+        """Ready for good once it had its first pods, which may be none; active as long as it has any."""
+        obj = self.objects["krevisions", revision]
+        count = self.ready_pods(revision)
+        ready = _ready(obj) or count > 0 or not self.pods[revision]
+        if count and self._due(obj, self.idle_after):
+            self.pods[revision], count = [], 0
+        active = "True" if count else "False" if ready else "Unknown"
+        states = {"Ready": "True" if ready else "Unknown", "Active": active}
+        held = {c["type"]: c for c in (obj.get("status") or {}).get("conditions") or []}
+        conditions = [
+            held[kind]
+            if (held.get(kind) or {}).get("status") == state
+            else {"type": kind, "status": state, "lastTransitionTime": self._second()}
+            for kind, state in states.items()
+        ]
+        status = {"conditions": conditions, "observedGeneration": 1, "actualReplicas": count}
         self.observe("krevisions", revision, status)
+
+    def _store(self, resource: str, obj: JSON) -> None:
+        if resource == "kservices":  # what the webhook fills in
+            spec = obj["spec"] = copy.deepcopy(obj["spec"])
+            spec["traffic"] = spec.get("traffic") or [{"latestRevision": True, "percent": 100}]
+            for entry in spec["traffic"]:
+                entry.setdefault("latestRevision", not entry.get("revisionName"))
+        super()._store(resource, obj)
 
     # -- where traffic goes ------------------------------------------------------------------------------------------
 
@@ -179,6 +209,11 @@ def _revision(service: JSON, name: str) -> JSON:
         },
         "spec": copy.deepcopy(service["spec"]["template"]["spec"]),
     }
+
+
+def _starts_empty(service: JSON) -> bool:
+    notes = (service["spec"]["template"].get("metadata") or {}).get("annotations") or {}
+    return bool(notes.get("autoscaling.knative.dev/initial-scale") == "0")
 
 
 def _entry(entry: JSON, ready: str) -> JSON:

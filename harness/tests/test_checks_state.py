@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,24 @@ def test_every_word_of_the_vocabulary_is_in_the_world() -> None:
         if row_type in OBJECTS:
             row = world[name][0] if word.type.startswith("list(") else world[name]
             assert set(row) == set(OBJECTS[row_type]), name
+
+
+@pytest.mark.parametrize(
+    ("pod", "selector"),
+    [
+        ({"nodeSelector": {"disk": "ssd"}}, {"disk": "ssd"}),
+        ({"nodeSelector": {}}, {}),
+        ({"nodeSelector": None}, {}),
+        ({}, {}),
+    ],
+)
+def test_a_workload_tells_its_node_selector_and_an_empty_one_is_none(
+    pod: dict[str, Any], selector: dict[str, str]
+) -> None:
+    story = Recording().synced().rollout("Initialized")
+    spec = {"template": {"spec": pod}}
+    story.see({"kind": "DaemonSet", "metadata": {"name": "web-primary"}, "spec": spec})
+    assert state_of(story).world()["primary"]["node_selector"] == selector
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))

@@ -18,6 +18,9 @@ from harness.clusters.base import ChoiceError, Cluster, ClusterError
 from harness.clusters.embedded import addons as played
 from harness.clusters.embedded import cluster as embedded
 from harness.clusters.embedded import kwokctl, ports, processes, records, stages
+from harness.clusters.embedded.readiness import COMPONENTS
+from harness.clusters.knative import site
+from harness.clusters.knative.component import Component
 from harness.kube.resource import CRD, Resource
 from harness.kube.testing import FakeCluster, run_virtual
 from harness.model.features import FEATURES
@@ -153,7 +156,9 @@ def test_cluster_build_gets_all_those_asked_for_or_none(
         got.clear()
         assert command("cluster", "build", *chosen) == ExitCode.OK
         assert got == expected
-    assert "the CRDs of KEDA v2.21.0 are in the cache" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "the CRDs of KEDA v2.21.0 are in the cache" in said
+    assert "the CRDs and programs of Knative Serving v0.49.1 are in the cache" in said
 
 
 # Which cluster
@@ -325,6 +330,63 @@ def test_kwok_goes_on_where_nothing_is_simulated(
     assert started == []
     assert len(cluster.facts.addons) == 2
     assert "simulated-routes" not in cluster.facts.capabilities
+
+
+def test_knative_is_started_behind_its_stages_and_keeps_its_port(
+    record: records.Record, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def install(given: records.Record, *_: object) -> None:
+        started.append("install")
+        records.write(dataclasses.replace(given, ports={**given.ports, site.WEBHOOK_PORT: 4711}))
+
+    monkeypatch.setattr(played, "install", install)
+    cluster = played.play(embedded.opened(record, exclusive=True), ["knative"], print)
+    assert started[-2:] == ["start", "install"]
+    assert stage_names(record)
+    assert cluster.facts.addons == (addons.ADDONS[addons.KNATIVE].says,)
+    assert "knative" in cluster.facts.capabilities
+    again = records.read("one")
+    assert again == cluster.record
+    assert again.ports[site.WEBHOOK_PORT] == 4711
+    assert played.play(cluster, ["knative"], print) is cluster
+    assert started.count("install") == 1
+
+
+def test_a_knative_that_does_not_answer_is_not_remembered_and_its_logs_are_kept(
+    record: records.Record, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def install(given: records.Record, *_: object) -> None:
+        given.log("knative-webhook").parent.mkdir()
+        given.log("knative-webhook").write_text("no", encoding="utf-8")
+        msg = "The webhook did not answer."
+        raise ClusterError(msg)
+
+    monkeypatch.setattr(played, "install", install)
+    with pytest.raises(ClusterError) as told:
+        played.play(embedded.opened(record, exclusive=True), ["knative"], print)
+    assert str(told.value) == (
+        f"The webhook did not answer. The cluster's logs are in {record.kept_logs}."
+    )
+    assert (record.kept_logs / "knative-webhook.log").read_text(encoding="utf-8") == "no"
+    assert records.read("one") == record
+    assert "start" in started
+
+
+def test_logs_of_knative_are_there_where_it_was_started(
+    record: records.Record, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("cluster", "logs", "one", "knative-webhook") == ExitCode.ERROR
+    assert capsys.readouterr().err.rstrip().endswith("allowed: " + ", ".join(COMPONENTS) + ".")
+    record.log("knative-webhook").parent.mkdir()
+    record.log("knative-webhook").write_text("served\n", encoding="utf-8")
+    known = [Component(f"knative-{name}", Path("/b")).plain() for name in ("webhook", "controller")]
+    (record.folder / "knative.json").write_text(json.dumps(known), encoding="utf-8")
+    assert command("cluster", "logs", "one", "knative-webhook") == ExitCode.OK
+    assert capsys.readouterr().out == "served\n"
+    assert command("cluster", "logs", "one", "webhook") == ExitCode.ERROR
+    assert (
+        "kwok-controller, knative, knative-webhook, knative-controller." in capsys.readouterr().err
+    )
 
 
 def test_the_delays_of_routes_depend_on_the_seed() -> None:

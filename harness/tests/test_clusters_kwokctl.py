@@ -80,7 +80,7 @@ def test_a_cluster_that_an_earlier_version_made_has_no_audit_log(record: records
     assert "audit" not in old.facts.capabilities
     new = cluster.opened(dataclasses.replace(record, audited=True), exclusive=False)
     assert new.audit_log == record.audit_log
-    assert {"audit", "kubernetes-upgrade"} <= set(new.facts.capabilities)
+    assert {"audit", "kubernetes-upgrade", "node-changes"} <= set(new.facts.capabilities)
 
 
 def test_the_names_that_kwokctl_starts_lead_to_the_new_programs(

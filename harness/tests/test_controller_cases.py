@@ -298,7 +298,9 @@ def new_revision(sim: Sim, name: str) -> None:
     sim.edit("kservices", "web", {"spec": {"template": {"spec": {"containers": containers}}}})
 
 
-def test_c22_a_revision_is_judged_only_once_it_is_there_and_ready() -> None:
+@pytest.mark.parametrize("late", ["knative_delay", "configuration_delay"])
+def test_c22_a_revision_is_judged_only_once_it_is_there_and_ready(late: str) -> None:
+    """Knative is late as a whole, or has seen the change already and is late with the revision."""
     slow = False
     sim = Sim(lambda name, _template, _index: 5.0 if slow and name == "web-00002" else 1.0)
     steps = {"interval": "2s", "threshold": 2, "stepWeight": 20, "maxWeight": 40}
@@ -309,11 +311,13 @@ def test_c22_a_revision_is_judged_only_once_it_is_there_and_ready() -> None:
     )
     sim.run(until="Initialized")
     sim.settle()
-    sim.knative_delay, slow = 5.0, True
+    usual = getattr(sim, late)
+    setattr(sim, late, 5.0)
+    slow = True
     new_revision(sim, "app:2")
     sim.run(4)
     assert (sim.phase, sim.traffic()) == ("Initialized", {"web-00001": 100})
-    sim.knative_delay = 0.2
+    setattr(sim, late, usual)
     while ("krevisions", "web-00002") not in sim.objects:
         sim.run(0.1)
     sim.run(4)
@@ -321,6 +325,8 @@ def test_c22_a_revision_is_judged_only_once_it_is_there_and_ready() -> None:
     assert sim.traffic().get("web-00002", 0) == 0
     sim.run(until="Succeeded")
     assert sim.traffic() == {"web-00002": 100}
+    note = sim.objects["kservices", "web"]["metadata"]["annotations"]
+    assert note["flagger.app/primary-revision"] == "web-00002"
     assert runs(sim) == 1
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.controller.core.canonical import string_hash
 from harness.controller.core.routers.registry import router_for
 from harness.tests.controller_sim import Sim, kservice, target_ref
 from harness.tests.controller_sim import canary as simulated_canary
@@ -146,6 +147,40 @@ def test_an_older_generation_is_waited_for() -> None:
     assert reported(server, *good) == ""
     server.objects["kservices"]["web"]["metadata"]["generation"] += 1
     assert "generation" in server.router.waiting(server.wish(20))
+
+
+def test_the_newest_revision_has_to_have_its_share_itself() -> None:
+    """Until it is ready, Knative gives it to the one before."""
+    server = Server(canary("knative"))
+    server.route(20)
+    before = [
+        {"latestRevision": True, "revisionName": OLD, "percent": 20},
+        {"revisionName": OLD, "percent": 80},
+    ]
+    assert f"20 % go to {OLD} as long as {NEW} is not ready" in reported(server, *before)
+
+
+@pytest.mark.parametrize(
+    ("phase", "applied", "share"),
+    [
+        ("Promoting", OLD, 0),
+        ("Promoting", NEW, 20),
+        ("Progressing", OLD, 20),
+    ],
+)
+def test_a_revision_that_comes_while_another_is_promoted_has_no_share(
+    phase: str, applied: str, share: int
+) -> None:
+    """OLD is the primary already, and what it is named by; NEW came since. Otherwise the annotation is only late."""
+    server = Server(canary("knative"))
+    server.canary["status"] = {"phase": phase, "lastAppliedSpec": string_hash(applied)}
+    server.route(20)
+    assert server.rules() == [[("newest", share), (OLD, 100 - share)]]
+    good = [
+        {"latestRevision": True, "revisionName": NEW, "percent": share},
+        {"revisionName": OLD, "percent": 100 - share},
+    ]
+    assert reported(server, *good) == ""
 
 
 def test_in_the_end_the_target_serves_alone() -> None:

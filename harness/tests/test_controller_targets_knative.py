@@ -57,6 +57,27 @@ def test_there_is_no_primary_before_knative_made_a_revision_of_the_present_templ
     assert "no revision has been made" in WHAT.canary_ready(pair(seen), 100).message
 
 
+@pytest.mark.parametrize(
+    ("traffic", "primary"),
+    [
+        ([("web-2", 100)], "web-2"),
+        ([("web-1", 100)], "web-1"),
+        ([("web-2", 0), ("web-1", 60), ("web-1", 40)], "web-1"),
+        ([("web-2", 50), ("web-1", 50)], "web-2"),
+        ([], "web-2"),
+    ],
+)
+def test_whatever_serves_alone_when_it_is_taken_over_is_the_primary(
+    traffic: list[tuple[str, int]], primary: str
+) -> None:
+    """Somebody led the traffic to an older revision, or the newest never became ready: it is analysed before it serves."""
+    served = [{"revisionName": name, "percent": share} for name, share in traffic]
+    target = knative("web-2", primary=None, latestReadyRevisionName="web-1", traffic=served)
+    found = pair(target, web_1="True", web_2="Unknown")
+    found = applied(found, WHAT.create(found))
+    assert primary_revision(found.target) == primary
+
+
 def test_while_knative_lags_the_newest_revision_is_not_judged_and_nothing_has_changed() -> None:
     """Case C22: it is the primary's, or an older template's."""
     settled = knative("web-1", "web-1")
@@ -118,6 +139,43 @@ def test_a_reason_is_told() -> None:
         WHAT.canary_ready(found, 100).message
         == "web-2: not ready (ContainerMissing: no such image)"
     )
+
+
+EMPTY = "no pod of it has been ready yet"
+
+
+@pytest.mark.parametrize(
+    ("active", "since", "replicas", "words"),
+    [
+        ("True", 0, 0, ""),
+        ("Unknown", 0, 1, ""),
+        ("Unknown", 0, 0, EMPTY),
+        ("False", 0, 0, EMPTY),
+        ("False", 1, 0, EMPTY),
+        ("False", -1, 0, EMPTY),
+        ("False", 0, 1, ""),
+        ("False", 6, 0, ""),
+        ("False", None, 0, ""),
+        (None, None, 0, ""),
+    ],
+)
+def test_a_revision_that_never_had_a_ready_pod_is_not_ready_and_one_at_zero_is(
+    active: str | None, since: int | None, replicas: int, words: str
+) -> None:
+    ready = revision("web-2", "True", lastTransitionTime="2026-12-01T10:00:10Z")
+    entry = ready["status"]["conditions"][0]
+    ready["status"]["actualReplicas"] = replicas
+    entry["status"] = active
+    if active is None:
+        del ready["status"]["conditions"][0]
+    elif since is not None:
+        entry["lastTransitionTime"] = f"2026-12-01T10:00:{10 + since:02d}Z"
+    found = pair_of("Knative", knative("web-2", "web-1"), objects={"krevisions": {"web-2": ready}})
+    assert words in WHAT.canary_ready(found, 100).message
+    assert WHAT.canary_ready(found, 100).ready is not bool(words)
+    # Once it was ready in a run, it may have no pods.
+    found.canary["status"] = {"conditions": [{"type": "CanaryReady", "status": "False"}]}
+    assert WHAT.canary_ready(found, 100).ready
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.kube import config
 from harness.kube.client import KubeClient
 from harness.kube.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write(path: Path, user: dict[str, Any] | None = None, **change: Any) -> Path:
@@ -107,6 +107,24 @@ def test_useless_certificate_is_a_config_error(tmp_path: Path) -> None:
     path = write(tmp_path / "k", clusters=[{"name": "c", "cluster": cluster}])
     with pytest.raises(ConfigError, match="its certificates cannot be used"):
         asyncio.run(KubeClient.connect(path, "one", user_agent="t"))
+
+
+def test_keys_that_another_thread_is_about_to_read_stay(tmp_path: Path) -> None:
+    """Files of inline keys are removed once they were read; an add-on is put into its cluster in a thread of its own."""
+    server = {"server": "https://127.0.0.1:1"}
+    authority = {"certificate-authority-data": base64.b64encode(b"theirs").decode()}
+    clusters = [{"name": "c", "cluster": server | authority}]
+    file = write(tmp_path / "k", clusters=clusters)
+    taken: list[config.Credentials] = []
+    other = threading.Thread(target=lambda: taken.append(load(file, "one")))
+    mine = load(file, "one")
+    other.start()
+    other.join()
+    config.discard_temporary_files()
+    held, kept = (Path(one.configuration.ssl_ca_cert) for one in (mine, *taken))
+    assert not held.exists()
+    assert kept.read_bytes() == b"theirs"
+    kept.unlink()
 
 
 def exec_user(code: str) -> dict[str, Any]:

@@ -12,7 +12,14 @@ from harness.programs import golang
 from harness.programs.errors import CancelledError, NotServedError, ProgramError
 from harness.programs.from_module import ModuleProgram, build_from_module, cached
 from harness.programs.mends import apply, needed
-from harness.programs.modules import Module, fetch, files, go_version, required_version
+from harness.programs.modules import (
+    Module,
+    fetch,
+    files,
+    go_version,
+    required_files,
+    required_version,
+)
 from harness.tests.fake_go import FakeGo
 
 if TYPE_CHECKING:
@@ -72,6 +79,30 @@ def test_a_file_that_the_module_has_not_is_named(go: FakeGo) -> None:
     ):
         _files(["crd.yaml", "x/y"])
     assert go.commands
+
+
+def test_files_of_a_required_module_are_those_of_the_version_that_is_locked(
+    go: FakeGo, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "crd.yaml").write_text("c: 3", encoding="utf-8")
+    go.write(f'case "$all" in list*) pwd >> {tmp_path}/asked; echo {tmp_path}/other; esac')
+
+    def required(*names: str) -> Path:
+        return required_files(MODULE, "example.com/other/config", names, print, otherwise="stop")
+
+    folder = required("crd.yaml")
+    assert (folder / "crd.yaml").read_text(encoding="utf-8") == "c: 3"
+    # Its go.mod and go.sum say which version, and what that has to be.
+    asked = (tmp_path / "asked").read_text(encoding="utf-8")
+    assert asked.strip().endswith("example.com_thing@v1.2.3")
+    with pytest.raises(
+        ProgramError,
+        match=r"^example.com/other/config, which example.com/thing v1.2.3 requires, has no x\.yaml\.$",
+    ):
+        required("crd.yaml", "x.yaml")
+    (go.folder / "go").unlink()
+    assert required("crd.yaml") == folder
 
 
 @pytest.mark.parametrize(

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from harness.clusters.base import ChoiceError
-from harness.model.scenario import Resolved, Step, UpgradeStep
+from harness.model.scenario import Action, NodeStep, Resolved, Step, UpgradeStep
 from harness.run.plan import Plan
 from harness.run.pool import key_of
 from harness.run.selection import SelectionError, check, subject_of
 from harness.subjects.base import SubjectError
 
 
-def resolved(*upgrades: UpgradeStep, **more: Any) -> Resolved:
+def resolved(*upgrades: Action, **more: Any) -> Resolved:
     body = {"name": "x", "variant": "v", "id": "x[v]", **more}
     steps = tuple(Step(f"step {number}", action) for number, action in enumerate(upgrades))
     return dataclasses.replace(Resolved.from_json(body), steps=steps)
 
 
-def plan(*upgrades: UpgradeStep, cluster: str = "embedded", **more: Any) -> Plan:
+def plan(*upgrades: Action, cluster: str = "embedded", **more: Any) -> Plan:
     drill = resolved(*upgrades, **more)
     return Plan(drill, Path(), subject_of(drill, None), cluster, "drill run x")
 
@@ -85,11 +85,34 @@ def test_drills_with_the_same_needs_share_a_cluster() -> None:
         (plan(), "bbb"),
         (plan(kubernetes="v1.34"), "aaa"),
         (plan(nodes={"count": 3}), "aaa"),
+        (plan(nodes={"taints": {"node-1": ["dedicated=batch:NoSchedule"]}}), "aaa"),
+        (plan(nodes={"labels": {"node-1": {"disk": "ssd"}}}), "aaa"),
+        (plan(NodeStep("node-2", "joined")), "aaa"),
         (plan(TO_NEXT), "aaa"),
     ],
 )
 def test_drills_with_other_needs_do_not(other: Plan, crds: str) -> None:
     assert key_of(other, crds) != key_of(plan(), "aaa")
+
+
+def test_what_sets_nodes_apart_is_told_by_what_it_is_and_not_by_how_it_is_written() -> None:
+    wanted = {"labels": {"node-2": {"b": "1", "a": "2"}, "node-1": {}}, "taints": {"node-1": []}}
+    same = {"labels": {"node-2": {"a": "2", "b": "1"}}}
+    assert key_of(plan(nodes=wanted), "aaa") == key_of(plan(nodes=same), "aaa")
+
+
+@pytest.mark.parametrize("change", ["joined", "gone", "cordoned"])
+def test_a_drill_whose_nodes_come_and_go_shares_no_cluster_and_changes_none_of_others(
+    change: str,
+) -> None:
+    step = NodeStep("node-2", change)
+    assert plan(step).alone
+    with pytest.raises(
+        ChoiceError, match=r"x\[v\] changes the nodes .* --cluster embedded, not embedded:dev\."
+    ):
+        check(plan(step, cluster="embedded:dev"))
+    # There it is unsupported, since the cluster lacks the feature that the scenario has to require.
+    check(plan(step, cluster="context:dev"))
 
 
 def test_two_drills_that_upgrade_never_share_a_cluster() -> None:

@@ -218,6 +218,14 @@ def test_what_is_required_is_asked_of_every_subject(state: Path) -> None:
     assert (missing.lacking, missing.features) == ("subject after", ("blue-green",))
 
 
+def test_nodes_are_changed_on_clusters_of_ours_only(state: Path) -> None:
+    stage = Stage(state, Actor("before", []))
+    stage.parts.plan.resolved.requires = ("node-changes",)  # type: ignore[misc]
+    (missing,) = lacking_features(stage.parts)
+    assert missing.features == ("node-changes",)
+    assert missing.lacking.startswith("cluster ")
+
+
 @pytest.mark.parametrize(
     ("wanted", "holds"),
     [("v1.35", True), ("1.35.4", True), ("v1.3", False), ("v1.34.4", False), ("v1.35.40", False)],

@@ -60,7 +60,7 @@ BROKEN: dict[str, list[str]] = {
         "cel-types.yaml:25: spec.checks[0].always: >= cannot compare an int with a string",
     ],
     "cel-unknown-field.yaml": [
-        "cel-unknown-field.yaml:25: spec.checks[0].always: primary has no field 'redy'; did you mean 'ready'? (allowed: exists, name, uid, desired, replicas, updated, ready, available, hash, images, uids, generation, observed)",
+        "cel-unknown-field.yaml:25: spec.checks[0].always: primary has no field 'redy'; did you mean 'ready'? (allowed: exists, name, uid, desired, replicas, updated, ready, available, hash, images, node_selector, uids, generation, observed)",
     ],
     "cel-unknown-phase.yaml": [
         "cel-unknown-phase.yaml:19: spec.steps[0].until: is never 'Done' (allowed: Initializing, Initialized, Waiting, Progressing, WaitingPromotion, Promoting, Finalising, Succeeded, Failed, Frozen, Terminating, Terminated)",
@@ -69,8 +69,8 @@ BROKEN: dict[str, list[str]] = {
         "cel-unknown-value.yaml:25: spec.checks[0].always: there is no value 'replica'; did you mean 'replicas'? (allowed: replicas, interval)",
     ],
     "bad-node.yaml": [
-        "bad-node.yaml:22: spec.steps[1].node.taints[0]: 'dedicated=batch:Never' is no taint (allowed: KEY=VALUE:NoSchedule, KEY=VALUE:PreferNoSchedule, KEY=VALUE:NoExecute)",
-        "bad-node.yaml:24: spec.steps[2].node: says nothing to change (allowed: becomes, labels, taints)",
+        "bad-node.yaml:25: spec.steps[1].node.taints[0]: 'dedicated=batch:Never' is no taint (allowed: KEY=VALUE:NoSchedule, KEY=VALUE:PreferNoSchedule, KEY=VALUE:NoExecute)",
+        "bad-node.yaml:27: spec.steps[2].node: says nothing to change (allowed: becomes, labels, taints)",
     ],
     "cel-unknown-variable.yaml": [
         "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, rollouts, analyses, subject, primary, target, pods, workloads, services, nodes, apex, revisions, at, route, autoscalers, configs, calls, gates, queries)",
@@ -184,6 +184,9 @@ BROKEN: dict[str, list[str]] = {
     "nodes-count-and-min.yaml": [
         "nodes-count-and-min.yaml:15: spec.nodes: give count or min, not both (allowed: count, min)",
     ],
+    "nodes-without-feature.yaml": [
+        "nodes-without-feature.yaml:9: spec.nodes.labels: needs 'node-changes' in spec.requires, for the nodes of a cluster that is not ours are left as they are",
+    ],
     "not-utf8.yaml": [
         "not-utf8.yaml:2: is not UTF-8; save the file in that encoding",
     ],
@@ -248,6 +251,10 @@ BROKEN: dict[str, list[str]] = {
         "step-does-nothing.yaml:21: spec.steps[1]: has neither a verb nor until, so it does nothing (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, node, wait)",
         "step-does-nothing.yaml:22: spec.steps[1].change: this step changes nothing, it has no verb (allowed: apply, patch, delete, scale, stop, start, kill, upgrade, handback, gate, metric, applyAs, node, wait)",
     ],
+    "strange-node.yaml": [
+        "strange-node.yaml:13: spec.nodes.taints.node1: 'node1' names no node (allowed: node-1, node-2, …)",
+        "strange-node.yaml:14: spec.nodes.taints.node-1[0]: 'dedicated=batch:Never' is no taint (allowed: KEY=VALUE:NoSchedule, KEY=VALUE:PreferNoSchedule, KEY=VALUE:NoExecute)",
+    ],
     "subject-of-variant-unknown.yaml": [
         "subject-of-variant-unknown.yaml:11: spec.variants.one.subject: 'argo' names no subject (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE, installed)",
     ],
@@ -285,7 +292,7 @@ BROKEN: dict[str, list[str]] = {
         "unknown-failing-check.yaml:13: spec.variants.two.expect.fail[0]: 'serve' is no check; did you mean 'served'? (allowed: served, steps-completed, ends-in, settled, recorded, nothing-forbidden, nothing-left)",
     ],
     "unknown-feature.yaml": [
-        "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, change-fence, config-tracking, confirm-promotion, daemonset, deployment, freeze, knative-service, manual-rollback-aborts, match-label-keys, metrics, metrics-rate, mirroring, progress-deadline, provider-kubernetes, restart-on-new-revision, restore-adopt, restore-revert, session-affinity, skip-analysis, start-limit, sub-10s-interval, suspend, traffic-weights, webhooks, audit, kubernetes-upgrade, gateway-api, istio, keda, knative, simulated-routes, network, real-pods, several-nodes)",
+        "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, change-fence, config-tracking, confirm-promotion, daemonset, deployment, freeze, knative-service, manual-rollback-aborts, match-label-keys, metrics, metrics-rate, mirroring, progress-deadline, provider-kubernetes, restart-on-new-revision, restore-adopt, restore-revert, session-affinity, skip-analysis, start-limit, sub-10s-interval, suspend, traffic-weights, webhooks, audit, kubernetes-upgrade, gateway-api, istio, keda, knative, simulated-routes, node-changes, network, real-pods, several-nodes)",
     ],
     "unknown-field.yaml": [
         "unknown-field.yaml:14: spec.setle: is not a known field; did you mean 'settle'? (allowed: question, setup, requires, subject, controller, kubernetes, nodes, values, variants, matrix, expect, settle, receiver, metrics, manifests, steps, record, checks, doneWhen)",
@@ -295,6 +302,12 @@ BROKEN: dict[str, list[str]] = {
     ],
     "unknown-kubernetes.yaml": [
         "unknown-kubernetes.yaml:15: spec.kubernetes: '35' is no version of Kubernetes (allowed: vX.Y, vX.Y.Z)",
+    ],
+    "unknown-node.yaml": [
+        "unknown-node.yaml:11: spec.nodes.labels.node-3: 'node-3' is no node of this scenario; did you mean 'node-2'? (allowed: node-1, node-2)",
+        "unknown-node.yaml:25: spec.steps[1].node.name: 'node-3' is no node that is there at this step; did you mean 'node-2'? (allowed: node-1, node-2)",
+        "unknown-node.yaml:27: spec.steps[2].node.name: 'node-2' is there already, so that it cannot join",
+        "unknown-node.yaml:33: spec.steps[5].node.name: 'node-3' is no node that is there at this step; did you mean 'node-2'? (allowed: node-1, node-2)",
     ],
     "unknown-phase.yaml": [
         "unknown-phase.yaml:13: spec.variants.two.expect.phase: cannot be 'Done' (allowed: Initializing, Initialized, Waiting, Progressing, WaitingPromotion, Promoting, Finalising, Succeeded, Failed, Frozen, Terminating, Terminated, any)",

@@ -53,12 +53,23 @@ def play(
         progress(f"Embedded cluster {record.name!r} simulates {', '.join(new)} from now on.")
         _start_again(record, files, cancelled)
     if KNATIVE in new:
-        progress(f"Starting Knative beside embedded cluster {record.name!r}.")
-        install(record, progress, cancelled)
+        _start_knative(record, progress, cancelled)
         record = records.read(record.name) or record  # it has a port more
     record = dataclasses.replace(record, addons=[*record.addons, *new])
     records.write(record)
     return embedded.opened(record, exclusive=cluster.facts.exclusive)
+
+
+def _start_knative(record: Record, progress: Progress, cancelled: threading.Event | None) -> None:
+    progress(f"Starting Knative beside embedded cluster {record.name!r}.")
+    try:
+        install(record, progress, cancelled)
+    except readiness.CancelledError:
+        raise
+    except ClusterError as error:
+        # The cluster may go before anybody can look at them.
+        msg = f"{error} The cluster's logs are in {records.keep_logs(record)}."
+        raise ClusterError(msg) from error
 
 
 def _start_again(record: Record, files: Sequence[str], cancelled: threading.Event | None) -> None:

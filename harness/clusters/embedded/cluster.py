@@ -16,6 +16,7 @@ from harness.clusters.addons import chosen
 from harness.clusters.base import (
     AUDIT,
     KUBERNETES_UPGRADE,
+    NODE_CHANGES,
     ChoiceError,
     Cluster,
     ClusterError,
@@ -33,6 +34,7 @@ from harness.clusters.embedded import (
     records,
     watcher,
 )
+from harness.clusters.embedded.nodes import ALIKE
 from harness.clusters.embedded.paths import creation_lock, make_folder, state_root
 from harness.clusters.knative import site
 from harness.model.timeline import ClusterFacts
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from harness.clusters.embedded.components import Binaries
     from harness.clusters.embedded.records import Record
     from harness.kube.resource import Resource
+    from harness.model.nodes import Nodes
 
 MOST_NODES: Final = 100
 ATTEMPTS: Final = 3
@@ -128,10 +131,11 @@ def up(
     cancelled: threading.Event | None = None,
     exclusive: bool = True,
     kubernetes: str | None = None,
+    apart: Nodes = ALIKE,
 ) -> EmbeddedCluster:
     """Make a cluster and return it when it is ready, which takes three to four seconds.
 
-    `binaries` are those of the version `kubernetes`, which is the default one unless given.
+    `binaries` are those of the version `kubernetes`, which is the default one unless given; `apart` sets single nodes apart.
     `owner_pid_bound`: a watcher deletes it when this process ends, however it ends. Otherwise it stays until `down`.
     Setting `cancelled` makes it give up soon. Whatever goes wrong, nothing is left. Blocks; raises ClusterError.
     """
@@ -155,6 +159,7 @@ def up(
                 seed=seed,
                 bound=owner_pid_bound,
                 kubernetes=kubernetes,
+                apart=apart,
             )
         except readiness.PortTakenError as error:
             if attempt == ATTEMPTS:
@@ -265,8 +270,9 @@ def logs(name: str, component: str) -> Path:
     record = records.read(records.check_name(name))
     if record is None:
         raise unknown(name)
-    if component not in readiness.COMPONENTS:
-        msg = f"{component!r} is no component; allowed: {', '.join(readiness.COMPONENTS)}."
+    there = (*readiness.COMPONENTS, *site.logs(record))
+    if component not in there:
+        msg = f"{component!r} is no component of {name!r}; allowed: {', '.join(there)}."
         raise ClusterError(msg)
     return record.log(component)
 
@@ -313,7 +319,7 @@ def opened(record: Record, *, exclusive: bool) -> EmbeddedCluster:
 def _more(record: Record) -> tuple[str, ...]:
     audit = (AUDIT,) if record.audited else ()
     added = (feature for one in chosen(record.addons) for feature in (one.name, *one.gives))
-    return (KUBERNETES_UPGRADE, *audit, *added)
+    return (KUBERNETES_UPGRADE, NODE_CHANGES, *audit, *added)
 
 
 def _create(
@@ -326,6 +332,7 @@ def _create(
     seed: int,
     bound: bool,
     kubernetes: str | None,
+    apart: Nodes,
 ) -> Record:
     with _creation(name, progress, cancelled):
         reap(progress)
@@ -357,7 +364,7 @@ def _create(
             _abandon(record, error)
             raise
     try:
-        return _finish(record, waiter)
+        return _finish(record, waiter, apart)
     except BaseException as error:
         _abandon(record, error)
         raise
@@ -365,13 +372,12 @@ def _create(
 
 def _abandon(record: Record, error: BaseException) -> None:
     """Remove a cluster that did not become ready, but keep its logs when they can say why."""
-    if type(error) is ClusterError and (record.workdir / "logs").is_dir():
-        shutil.rmtree(record.kept_logs, ignore_errors=True)
-        shutil.copytree(record.workdir / "logs", record.kept_logs, dirs_exist_ok=True)
+    if type(error) is ClusterError:
+        records.keep_logs(record)
     down(record.name)
 
 
-def _finish(record: Record, waiter: readiness.Waiter) -> Record:
+def _finish(record: Record, waiter: readiness.Waiter, apart: Nodes) -> Record:
     api.write_kubeconfig(record)
     waiter.until(
         "namespace kube-public was not there",
@@ -380,7 +386,7 @@ def _finish(record: Record, waiter: readiness.Waiter) -> Record:
     )
     # The collector takes about as long to begin as the nodes do, so it is asked first and looked at last.
     orphan = waiter.plant_orphan()
-    waiter.nodes_ready()
+    waiter.nodes_ready(apart)
     waiter.orphan_collected(orphan)
     waiter.check_processes()
     version = waiter.version() or record.kubernetes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.clusters.base import ClusterError
 from harness.clusters.embedded import kwokctl, ports, processes
 from harness.clusters.embedded.api import Api
-from harness.clusters.embedded.nodes import node
+from harness.clusters.embedded.nodes import ALIKE, node, takes_pods
 
 if TYPE_CHECKING:
     import threading
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.clusters.embedded.records import Record
+    from harness.model.nodes import Nodes
 
 POLL_SECONDS: Final = 0.05
 """Nothing can be watched before there is a server."""
@@ -26,7 +27,6 @@ READY_SECONDS: Final = 60.0
 COLLECTORS_SECONDS: Final = 15.0
 """The namespace controller waits 5 s by itself (spec cases, namespaces that stay for ever)."""
 RESTARTS: Final = 3
-"""Far more than a kubelet takes: a simulated pod costs next to nothing, and hundreds of rollouts have to fit on a few nodes."""
 COMPONENTS: Final = (
     "etcd",
     "kube-apiserver",
@@ -92,8 +92,8 @@ class Waiter:
 
         self.until("the API server was not ready", ready, ANSWER_SECONDS)
 
-    def nodes_ready(self) -> None:
-        """Make the nodes, and return when each takes pods and pods may be made."""
+    def nodes_ready(self, wanted: Nodes = ALIKE) -> None:
+        """Make the nodes with what sets them apart, and return when each takes pods and pods may be made."""
         # kwok sleeps a whole second when the namespace of its leases is not there yet.
         for namespace in ("kube-node-lease", "default"):
             path = f"/api/v1/namespaces/{namespace}"
@@ -103,8 +103,10 @@ class Waiter:
                 READY_SECONDS,
             )
         for number in range(1, self.record.nodes + 1):
-            self.api.create("/api/v1/nodes", node(f"node-{number}"))
-        self.until("its nodes were not ready", self._nodes_take_pods, READY_SECONDS)
+            name = f"node-{number}"
+            made = node(name, wanted.labels.get(name), wanted.taints.get(name, ()))
+            self.api.create("/api/v1/nodes", made)
+        self.until("its nodes were not ready", lambda: self._nodes_take_pods(wanted), READY_SECONDS)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self.until(
             "the default service account was not there",
@@ -197,10 +199,10 @@ class Waiter:
         processes.drop_strange_pid_files(self.record)
         kwokctl.start(self.record)
 
-    def _nodes_take_pods(self) -> bool:
+    def _nodes_take_pods(self, wanted: Nodes) -> bool:
         status, answer = self.api.request("GET", "/api/v1/nodes")
         items = answer.get("items", []) if status == http.HTTPStatus.OK else []
-        return len(items) == self.record.nodes and all(_takes_pods(node) for node in items)
+        return len(items) == self.record.nodes and all(takes_pods(one, wanted) for one in items)
 
 
 _CONSEQUENCES: Final = {
@@ -217,12 +219,6 @@ def last_words(record: Record, component: str, lines: int = 20) -> str:
     except OSError:
         return ""
     return "\n".join(text.splitlines()[-lines:])
-
-
-def _takes_pods(node: dict[str, Any]) -> bool:
-    conditions = node.get("status", {}).get("conditions") or []
-    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-    return ready and not node.get("spec", {}).get("taints")
 
 
 def _config_map(name: str, owners: list[dict[str, Any]] | None = None) -> dict[str, Any]:

@@ -157,6 +157,15 @@ def read_all() -> list[Record]:
     return [record for record in found if record is not None]
 
 
+def keep_logs(record: Record) -> Path:
+    """Copy the components' logs, as far as there are any, to where they stay when the cluster goes; return that folder."""
+    logs = record.workdir / "logs"
+    if logs.is_dir():
+        shutil.rmtree(record.kept_logs, ignore_errors=True)
+        shutil.copytree(logs, record.kept_logs, dirs_exist_ok=True)
+    return record.kept_logs
+
+
 def forget(record: Record) -> None:
     """Remove our folder of a cluster."""
     shutil.rmtree(record.folder, ignore_errors=True)

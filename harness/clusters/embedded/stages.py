@@ -20,7 +20,7 @@ FILES: Final = ("node.yaml.j2", "pod.yaml.j2", "misbehaving.yaml.j2")
 PERIOD_MILLISECONDS: Final = 5000
 """How long a flapping pod stays as it is, a crashed container waits, and a slow pod takes longer."""
 ROUTE_LABEL: Final = "rollout-drill/route"
-"""On an HTTPRoute: `refused` or `never`."""
+"""On an HTTPRoute: `refused` or `never`; on a Knative Service: `never`."""
 GATEWAY_CONTROLLER: Final = "rollout-drill/simulated-gateway"
 """Who a route's status says has answered."""
 ADDON_FILES: Final = {"gateway-api": "gateway-api.yaml.j2", "knative": "knative.yaml.j2"}

@@ -21,7 +21,7 @@ _REFUSING: Final = "http://127.0.0.1:9"
 
 def components(programs: Programs, kubeconfig: Path) -> tuple[Component, ...]:
     """Return what runs on a site, with the identity of `kubeconfig`."""
-    arguments = ("-kubeconfig", str(kubeconfig))
+    identity = ("-kubeconfig", str(kubeconfig))
     dataplane = f"http://{site.HOST}:{site.DATAPLANE_PORT}"
     common = {
         "SYSTEM_NAMESPACE": NAMESPACE,
@@ -37,31 +37,26 @@ def components(programs: Programs, kubeconfig: Path) -> tuple[Component, ...]:
         "HTTPS_PROXY": _REFUSING,
         "https_proxy": _REFUSING,
     }
-    own = {
-        "webhook": {
-            "WEBHOOK_NAME": "webhook",
-            "WEBHOOK_PORT": str(site.INNER_WEBHOOK_PORT),
-        },
-        "controller": {},
-        "autoscaler": {"POD_IP": _POD_ADDRESS},
-    }
-    paths = {
-        "webhook": programs.webhook,
-        "controller": programs.controller,
-        "autoscaler": programs.autoscaler,
-    }
+    webhook = {"WEBHOOK_NAME": "webhook", "WEBHOOK_PORT": str(site.INNER_WEBHOOK_PORT)}
+    # There is one of each. The webhook is told so, our controller knows it, and the autoscaler would not listen.
+    alone = ("-disable-ha",)
+    own: tuple[tuple[str, Path, tuple[str, ...], dict[str, str]], ...] = (
+        ("webhook", programs.webhook, alone, webhook),
+        ("controller", programs.controller, (), {}),
+        ("autoscaler", programs.autoscaler, (), {"POD_IP": _POD_ADDRESS}),
+    )
     return tuple(
         Component(
             f"knative-{name}",
-            paths[name],
-            arguments,
+            program,
+            (*identity, *arguments),
             {
                 **common,
                 "POD_NAME": f"{name}-0",
                 # They would all take the same port.
                 "PROFILING_PORT": str(site.PROFILING_PORT + number),
-                **more,
+                **environment,
             },
         )
-        for number, (name, more) in enumerate(own.items())
+        for number, (name, program, arguments, environment) in enumerate(own)
     )

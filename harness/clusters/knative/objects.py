@@ -12,11 +12,28 @@ if TYPE_CHECKING:
 
     from harness.model.timeline import JSON
 
+REGISTRIES: Final = (
+    "kind.local",
+    "ko.local",
+    "dev.local",
+    "registry.example",
+    "index.docker.io",
+    "docker.io",
+    "gcr.io",
+    "ghcr.io",
+    "mcr.microsoft.com",
+    "public.ecr.aws",
+    "quay.io",
+    "registry.k8s.io",
+)
+"""Those of the scenarios, and well-known ones. Images of any other have to be named by digest: Knative takes no wildcard."""
+
 CONFIG: Final[dict[str, dict[str, str]]] = {
     "config-deployment": {
-        # Images of this registry are not asked for their digests, and no container runs anyway.
+        # No container runs, so any name will do; without one there are no revisions.
         "queue-sidecar-image": "dev.local/queue-proxy:simulated",
-        "registries-skipping-tag-resolving": "kind.local,ko.local,dev.local,registry.example",
+        # A revision waits for the digests of its images, and nobody can be asked for them: no registry is within reach.
+        "registries-skipping-tag-resolving": ",".join(REGISTRIES),
         # Ten minutes by default: nobody waits that long to see that a revision never becomes ready.
         "progress-deadline": "60s",
     },
@@ -34,7 +51,7 @@ CONFIG: Final[dict[str, dict[str, str]]] = {
         "scale-to-zero-pod-retention-period": "0s",
         "allow-zero-initial-scale": "true",
     },
-    # The autoscaler and the webhook take leases though there is one of each; one that was killed holds them for this long.
+    # The autoscaler takes a lease though there is one of it, and a killed one holds it for this long. The others take none.
     "config-leader-election": {
         "lease-duration": "4s",
         "renew-deadline": "3s",
@@ -73,6 +90,11 @@ def called_at(documents: Iterable[JSON], port: int) -> list[JSON]:
         "spec": {"type": "ExternalName", "externalName": "localhost"},
     }
     return [service, *result]
+
+
+def registrations(documents: Iterable[JSON]) -> list[str]:
+    """Return the names of the webhook configurations among some documents."""
+    return [one["metadata"]["name"] for one in documents if one.get("webhooks")]
 
 
 def simulated(documents: Iterable[JSON]) -> list[JSON]:

@@ -175,6 +175,13 @@ def known(record: Record) -> list[dict[str, Any]]:
     return found
 
 
+def logs(record: Record) -> tuple[str, ...]:
+    """Return the names under which its log and those of its components are found; none where it was never started."""
+    if not belongs_to(record):
+        return ()
+    return (NAME, *(str(one["name"]) for one in known(record)))
+
+
 def _known(record: Record) -> Path:
     return record.folder / "knative.json"
 

@@ -1,7 +1,7 @@
 """Statistics as Knative's queue-proxy and activator tell them to its autoscaler: three small protobuf messages, written by hand.
 
 The library would want generated code of somebody else's schema in this repository, for eight fields that are only ever written.
-Field numbers: knative.dev/serving, pkg/autoscaler/metrics/stat.proto.
+Field numbers: knative.dev/serving, pkg/autoscaler/metrics/stat.proto. As its own encoder does, fields that are 0 are left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def encode(stat: Stat) -> bytes:
             _number(2, stat.concurrency),
             _number(4, stat.rate),
             _number(6, stat.uptime),
-            _key(7, _VARINT) + _varint(stat.timestamp),
+            _key(7, _VARINT) + _varint(stat.timestamp) if stat.timestamp else b"",
         )
     )
 
@@ -68,7 +68,7 @@ def _block(field: int, value: bytes) -> bytes:
 
 
 def _number(field: int, value: float) -> bytes:
-    return _key(field, _DOUBLE) + struct.pack("<d", value)
+    return _key(field, _DOUBLE) + struct.pack("<d", value) if value else b""
 
 
 def _varint(value: int) -> bytes:

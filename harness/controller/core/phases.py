@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from harness.controller.core import adoption, lifecycle, pruned, restore, tracking, upkeep
+from harness.controller.core import adoption, lifecycle, pruned, restore, spread, tracking, upkeep
 from harness.controller.core import conditions as cond
 from harness.controller.core import guards as when
 from harness.controller.core.actions import adoption as adopt
@@ -185,12 +185,14 @@ TABLE: Final[tuple[Rule, ...]] = (
     Rule("failed-checks",      RUN,        lambda s: s.too_many_failed_checks,                failure.failed_checks),
     Rule("scale-up-again",     RUN,        lambda s: s.workload.scales and s.target_idle,     run.scale_up_again),
     Rule("readiness-lost",     RUN,        lambda s: not s.target_ready.ready and s.ready_since is not None, run.mark_lost),
+    Rule("nodes-joined",       RUN,        lambda s: not s.target_ready.ready and spread.still_joining(s.target, s.status), run.nodes_joined),
     Rule("queued-run",         RUN,        lambda s: queue.joined(s) and queue.turn_missing(s), queue.queue),
     Rule("regained",           RUN,        queue.joined,                                      queue.regained),
     Rule("freeze-late",        RUN,        lambda s: not s.target_ready.ready and when.late(s) and s.settings.freeze, frozen.not_ready),
     Rule("not-ready-late",     RUN,        lambda s: not s.target_ready.ready and when.late(s), failure.not_ready),
     Rule("not-ready",          RUN,        lambda s: not s.target_ready.ready,                run.wait_for_target),
     Rule("ready",              RUN,        lambda s: s.ready_since is None,                   run.mark_ready),
+    Rule("nodes-counted",      RUN,        lambda s: spread.moved(s.target, s.status),        run.count_nodes),
     Rule("run-route",          RUN,        lambda s: bool(s.route_waits),                     run.wait_for_route),
     Rule("skip-analysis",      RUN,        lambda s: s.settings.skip_analysis,                promotion.promote),
     Rule("asking",             RUN,        when.step("asking"),                               base.ask),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from harness.controller.core import checkup, frozen, line, services, warnings
+from harness.controller.core import checkup, frozen, line, services, spread, warnings
 from harness.controller.core import conditions as cond
 from harness.controller.core.analysis import webhooks
 from harness.controller.core.changes import Changes
@@ -116,8 +116,11 @@ class Scene(Changes):
     def rescaled(self) -> bool:
         """Whether the target was changed since the status was last written, but not its template: the number of pods, or its traffic.
 
-        Its own controller has to take that up first, and new pods have to start; those that were ready still are.
+        Its own controller has to take that up first, and new pods have to start; those that were ready still are. Nodes that join
+        ask a DaemonSet for more pods in the same way.
         """
+        if spread.joined(self.target, self.status, self.settings.canary_ready):
+            return self.snapshot.hash == self.tracking.applied
         stored = Fence.parse(self.tracking.fence)
         moved = self.workload.pods and stored.counter != self.snapshot.fence.counter
         return (moved or not observed(self.target)) and self.snapshot.hash == self.tracking.applied

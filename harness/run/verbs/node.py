@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.clusters.embedded.nodes import capacity, node
-from harness.kube.errors import NotFound
+from harness.clusters.embedded.nodes import node
+from harness.kube.errors import AlreadyExists, NotFound
 from harness.kube.resource import NODE, POD
+from harness.model.nodes import OF_KUBERNETES, taint
 from harness.run.identity import FIELD_MANAGER
 from harness.run.objects import RefusedError
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 READY_WITHIN: Final = 30.0
 """Seconds until a node that joined is ready; it takes about one."""
-_OLD: Final = "node.kubernetes.io/"
-"""Taints below this are Kubernetes' own, e.g. of a node that is not ready yet."""
 
 
 async def act(context: Context, action: NodeStep) -> str:
@@ -28,6 +27,8 @@ async def act(context: Context, action: NodeStep) -> str:
         return await _gone(context, name)
     if action.becomes == "joined":
         await _join(context, action)
+        await _ready(context, name)
+        return f"{name} joined"
     try:
         found = await context.client.get(NODE, name)
     except NotFound:
@@ -36,8 +37,6 @@ async def act(context: Context, action: NodeStep) -> str:
     patch = change(found, action)
     if patch:
         await context.client.patch(NODE, name, None, patch, field_manager=FIELD_MANAGER)
-    if action.becomes == "joined":
-        await _ready(context, name)
     return f"{name} {action.becomes or 'changed'}"
 
 
@@ -50,37 +49,24 @@ def change(found: JSON, action: NodeStep) -> JSON:
     if action.becomes in {"cordoned", "uncordoned"}:
         spec["unschedulable"] = action.becomes == "cordoned"
     if action.taints is not None:
-        kept = [one for one in found["spec"].get("taints") or () if one["key"].startswith(_OLD)]
+        kept = [
+            one for one in found["spec"].get("taints") or () if one["key"].startswith(OF_KUBERNETES)
+        ]
         spec["taints"] = [*kept, *(taint(text) for text in action.taints)]
     if spec:
         patch["spec"] = spec
     return patch
 
 
-def taint(text: str) -> dict[str, str]:
-    """Return a taint that is written as `key=value:Effect` or `key:Effect`."""
-    what, _, effect = text.rpartition(":")
-    key, _, value = what.partition("=")
-    return {"key": key, "effect": effect, **({"value": value} if value else {})}
-
-
 async def _join(context: Context, action: NodeStep) -> None:
-    made = node(action.name)
-    made.pop("status")
-    # Taints are there from the beginning, as a kubelet registers with them: pods must not slip onto it before.
-    if action.taints:
-        made["spec"] = {"taints": [taint(text) for text in action.taints]}
+    # In no journal: were it removed with the drill's other objects, its last pods would have nobody to end them. It goes with the cluster.
     labels = {key: value for key, value in action.labels.items() if value is not None}
-    made["metadata"]["labels"] |= labels
-    await context.maker.apply_all([made], None)
-    await context.client.patch(
-        NODE,
-        action.name,
-        None,
-        {"status": capacity()},
-        field_manager=FIELD_MANAGER,
-        subresource="status",
-    )
+    made = node(action.name, labels, action.taints or ())
+    try:
+        await context.client.create(NODE, made, field_manager=FIELD_MANAGER)
+    except AlreadyExists:
+        msg = f"there is a node {action.name!r} already, so that none of this name can join"
+        raise RefusedError(msg) from None
 
 
 async def _ready(context: Context, name: str) -> None:

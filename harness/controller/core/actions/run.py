@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.controller.core import checkup, frozen, replicas, upkeep
+from harness.controller.core import checkup, frozen, replicas, spread, upkeep
 from harness.controller.core import conditions as cond
 from harness.controller.core.actions import queue, restore
 from harness.controller.core.actions.base import (
@@ -174,6 +174,22 @@ def mark_lost(scene: Scene) -> Decision:
     return _ready_condition(scene, ready=False)
 
 
+def count_nodes(scene: Scene) -> Decision:
+    """Remember on how many nodes the target is ready; nothing else has changed."""
+    entry = cond.find(scene.status, cond.CANARY_READY) or {}
+    text = _ready_text(scene, str(entry.get("reason") or ""))
+    told = cond.reworded(conditions(scene), cond.CANARY_READY, text)
+    return status(scene, {"conditions": told}, touch=False)
+
+
+def nodes_joined(scene: Scene) -> Decision:
+    """Give the pods of still more nodes the deadline for themselves."""
+    held = cond.drop(conditions(scene), cond.CANARY_READY)
+    text = scene.target_ready.message
+    new = cond.put(held, cond.CANARY_READY, "False", cond.RESCALED, text, now=scene.now)
+    return status(scene, {"conditions": new}, touch=False)
+
+
 def wait_for_route(scene: Scene) -> Decision:
     """The analysis judges nothing while the route is not what it should be; said once."""
     return noted(scene, "Warning", f"Waiting for the route: {scene.route_waits}")
@@ -193,7 +209,7 @@ def begin(scene: Scene) -> Decision:
         fields["canaryWeight"] = max(settings.following(0), scene.weight)
     elif settings.strategy == "a/b":
         fields["canaryWeight"] = FULL
-    text = f"{scene.target_name} is ready and under analysis"
+    text = _ready_text(scene, cond.ANALYSING)
     held = cond.put(held, cond.CANARY_READY, "True", cond.ANALYSING, text, now=scene.now)
     fields["conditions"] = cond.drop(held, cond.HELD)
     note = scene.note("Normal", f"Analysis of {scene.names.target} begins")
@@ -339,10 +355,15 @@ def run_begins(scene: Scene) -> JSON:
     return entry | {"canaryWeight": FULL, "conditions": held}
 
 
+def _ready_text(scene: Scene, reason: str) -> str:
+    text = f"{scene.target_name} is ready{spread.words(scene.target)}"
+    return f"{text} and under analysis" if reason == cond.ANALYSING else text
+
+
 def _ready_condition(scene: Scene, *, ready: bool) -> Decision:
     # While its pods are not ready nothing is asked: whatever gave no verdict before gets its full time again.
     held, now = cond.drop(conditions(scene), cond.UNMEASURED), scene.now
-    reason, text = "Ready", f"{scene.target_name} is ready"
+    reason, text = "Ready", _ready_text(scene, "Ready")
     if not ready:
         reason = cond.RESCALED if scene.rescaled else "NotReady"
         text = scene.target_ready.message

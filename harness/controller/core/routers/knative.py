@@ -4,14 +4,22 @@
 
 The primary's revision is what the annotation on the target names; the target kind keeps it. Knative answers in `status.traffic`. Entries
 of users are tags (addresses of single revisions) and stay, with 0 percent; so does what we know nothing of.
+
+`latestRevision` is whatever is the newest when it becomes ready. A revision that comes while another one's promotion goes on step by step
+would have the rest of the traffic without an analysis, so that all of it then goes to what was promoted.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from harness.controller.core.canonical import string_hash
 from harness.controller.core.decision import JSON, Write
-from harness.controller.core.targets.knative import PRIMARY_REVISION, primary_revision
+from harness.controller.core.targets.knative import (
+    PRIMARY_REVISION,
+    latest_created,
+    primary_revision,
+)
 
 if TYPE_CHECKING:
     from harness.controller.core.routers.base import Wish
@@ -58,7 +66,7 @@ class KnativeRouter:
         if target is None or not primary:
             return ()
         held = (target.get("spec") or {}).get("traffic") or []
-        return _patched(target, _divided(held, primary, wish.split.canary))
+        return _patched(target, _divided(held, primary, _canary_share(wish, target)))
 
     def waiting(self, wish: Wish) -> str:
         """See Router."""
@@ -79,11 +87,20 @@ class KnativeRouter:
             for one in traffic
             if not one.get("latestRevision") and one.get("revisionName") == primary
         )
-        wanted = (wish.split.primary, wish.split.canary)
-        if (stable, canary) != wanted:
+        share = _canary_share(wish, target)
+        if (stable, canary) != (_FULL - share, share):
             return (
                 f"Knative Service {name!r}: status.traffic gives {stable} % to {primary} and {canary} % to the"
-                f" newest revision, wanted are {wanted[0]} and {wanted[1]}"
+                f" newest revision, wanted are {_FULL - share} and {share}"
+            )
+        newest = latest_created(target)
+        others = {one.get("revisionName") for one in traffic if one.get("latestRevision")} - {
+            newest
+        }
+        if share and newest and any(others):
+            return (
+                f"Knative Service {name!r}: the newest revision's {share} % go to"
+                f" {', '.join(sorted(filter(None, others)))} as long as {newest} is not ready"
             )
         return ""
 
@@ -110,6 +127,16 @@ def _target(wish: Wish) -> JSON | None:
 def _primary(wish: Wish) -> str:
     target = _target(wish)
     return primary_revision(target) if target else ""
+
+
+def _canary_share(wish: Wish, target: JSON) -> int:
+    """Return what the newest revision is to have: nothing when it came during the promotion of the one before it."""
+    status: JSON = wish.canary.get("status") or {}
+    primary = primary_revision(target)
+    promoted = status.get("phase") == "Promoting" and status.get("lastAppliedSpec") == string_hash(
+        primary
+    )
+    return 0 if promoted and latest_created(target) != primary else wish.split.canary
 
 
 def _patched(target: JSON, traffic: list[JSON]) -> tuple[Write, ...]:

@@ -4,6 +4,9 @@ Which revision serves as primary stands in an annotation of the target; only tha
 the newest that Knative has made, once it is another than the primary's. While Knative has not come to a change yet, the newest one still
 is the primary's, and judging that would pass anything (C22).
 
+Ready is not enough to begin with: a revision that was made with no pod to start with (`initial-scale: "0"`) is Ready at once, and nobody
+knows whether it can serve (P12). Once it had a ready pod, it may go to zero and counts as ready.
+
 Revisions are read from `Pair.objects["krevisions"]`. Where they cannot be read, the Service's status has to do.
 """
 
@@ -11,8 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.controller.core import conditions as cond
 from harness.controller.core.canonical import string_hash
 from harness.controller.core.decision import JSON, Plural, Write
+from harness.controller.core.moments import seconds
 from harness.controller.core.readiness import Readiness
 from harness.controller.core.snapshots import knative_snapshot, observed
 from harness.controller.core.targets.base import Apart
@@ -27,6 +32,9 @@ _CREATED: Final = "latestCreatedRevisionName"
 _READY: Final = "latestReadyRevisionName"
 _ALL_TO_NEWEST: Final = {"latestRevision": True, "percent": 100}
 """What Knative does when nothing is said."""
+_FULL: Final = 100
+_AT_ONCE: Final = 2.0
+"""Seconds. Whatever had a pod stays active for longer: Knative's stable window is 6 s at least. Its times are whole seconds."""
 
 
 class KnativeTarget(Apart):
@@ -65,7 +73,11 @@ class KnativeTarget(Apart):
         if newest and newest == primary_revision(target):
             name = target["metadata"]["name"]
             return Readiness(f"{name}: its newest revision {newest} is the primary's")
-        return _newest_ready(target, pair.objects.get("krevisions"))
+        revisions = pair.objects.get("krevisions")
+        found = _newest_ready(target, revisions)
+        if not found.ready or revisions is None or cond.find(_status(pair), cond.CANARY_READY):
+            return found  # in this run it was ready before, so that it had a pod
+        return _had_a_pod(newest, revisions[newest])
 
     def primary_ready(self, pair: Pair, _percent: int) -> Readiness:
         """Whether the revision that serves is Ready."""
@@ -99,8 +111,14 @@ class KnativeTarget(Apart):
         return bool(primary_revision(pair.target))
 
     def create(self, pair: Pair) -> tuple[Write, ...]:
-        """Let the newest revision be the primary, unless there is one; nothing before Knative has made one for the present template."""
-        return () if primary_revision(pair.target) or _behind(pair.target) else self.promote(pair)
+        """Let the revision that serves alone be the primary, or else the newest; unless there is one, or Knative has a change to take up.
+
+        The newest may be one that never became ready, or that somebody led the traffic away from: it is analysed like any other.
+        """
+        if primary_revision(pair.target) or not observed(pair.target):
+            return ()
+        alone = _serves_alone(pair.target)
+        return (_annotate(pair.target, alone),) if alone else self.promote(pair)
 
     def keep(self, _pair: Pair) -> tuple[Write, ...]:
         """Nothing more is needed."""
@@ -148,6 +166,19 @@ def _annotate(target: JSON, revision: str | None) -> Write:
     return Write("patch", "kservices", meta["name"], body, meta["resourceVersion"])
 
 
+def _status(pair: Pair) -> JSON:
+    return pair.canary.get("status") or {}
+
+
+def _serves_alone(target: JSON) -> str:
+    """Return the name of the revision that has all the traffic; empty when none has."""
+    served: dict[str, int] = {}
+    for entry in (target.get("status") or {}).get("traffic") or []:
+        name = str(entry.get("revisionName") or "")
+        served[name] = served.get(name, 0) + int(entry.get("percent") or 0)
+    return next((name for name, share in served.items() if share == _FULL), "")
+
+
 def _behind(target: JSON) -> bool:
     """Whether Knative has yet to come to the last change, so that its newest revision may be an older template's.
 
@@ -191,9 +222,33 @@ def _judged(name: str, revisions: Any) -> Readiness:
     revision: JSON | None = revisions.get(name)
     if revision is None:
         return Readiness(f"{name}: there is no such revision")
-    held = (revision.get("status") or {}).get("conditions") or []
-    ready: JSON = next((entry for entry in held if entry.get("type") == "Ready"), {})
+    ready = _condition(revision, "Ready")
     if ready.get("status") == "True":
         return Readiness()
     said = ": ".join(str(ready[key]) for key in ("reason", "message") if ready.get(key))
     return Readiness(f"{name}: not ready" + (f" ({said})" if said else ""))
+
+
+def _had_a_pod(name: str, revision: JSON) -> Readiness:
+    """Judge a revision that is Ready and has had no traffic yet: has it one ready pod, or had it one since?
+
+    What was active, and is not any more, was so for a while after it became Ready; what never had a pod was inactive from then on.
+    """
+    active = _condition(revision, "Active")
+    has_pods = int((revision.get("status") or {}).get("actualReplicas") or 0) > 0
+    if has_pods or active.get("status") in (None, "True"):
+        return Readiness()
+    made, left = (
+        seconds(entry.get("lastTransitionTime"))
+        for entry in (_condition(revision, "Ready"), active)
+    )
+    if active["status"] == "False" and (made is None or left is None or left - made > _AT_ONCE):
+        return Readiness()
+    return Readiness(
+        f"{name}: Ready, but no pod of it has been ready yet, as with initial-scale 0; it gets no traffic before"
+    )
+
+
+def _condition(obj: JSON, kind: str) -> JSON:
+    held = (obj.get("status") or {}).get("conditions") or []
+    return next((entry for entry in held if entry.get("type") == kind), {})
