@@ -81,7 +81,8 @@ FEATURES: Final[dict[str, Feature]] = {
     "knative": Feature(
         "cluster",
         "Has Knative Serving (add-on: an embedded cluster gets its real controllers beside simulated pods; the annotation "
-        "`rollout-drill/concurrency` of a Knative Service says how many requests are under way at any time, none unless given).",
+        "`rollout-drill/concurrency` of a Knative Service says how many requests are under way at any time, none unless given; its label `rollout-drill/route: never` "
+        "leaves its ingress without an answer).",
     ),
     "simulated-routes": Feature(
         "cluster",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import signal
-import sys
 from typing import TYPE_CHECKING, Final
 
+from harness.programs.lifeline import die_with_parent
 from harness.subjects.base import SubjectError, SubjectEvent
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ STOP_GRACE: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 REFUSING_PROXY: Final = "http://127.0.0.1:9"
 """Nothing listens on the discard port, so what a subject sends to a simulated pod's address is refused on this machine."""
-_PR_SET_PDEATHSIG: Final = 1
 _LINE_LIMIT: Final = 1 << 20
 
 
@@ -37,15 +35,6 @@ def fenced_environment() -> dict[str, str]:
         **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), REFUSING_PROXY),
         **dict.fromkeys(("NO_PROXY", "no_proxy"), loopback),
     }
-
-
-_LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
-
-
-def _die_with_parent() -> None:
-    # Runs between fork and exec, so it does nothing but this one call; the library was loaded before.
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class SubjectProcess:
@@ -72,7 +61,7 @@ class SubjectProcess:
                 env=dict(environment),
                 # A Ctrl-C in the terminal is for the harness: the subject lives until finalizers are done.
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
         except OSError as error:
             msg = f"{self._name} cannot be started: {argv[0]}: {error.strerror}"

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from harness.clusters.embedded import ports
 from harness.clusters.knative import activator, dataplane
-from harness.clusters.knative.dataplane import HOST
+from harness.clusters.knative.names import HOST
 from harness.tests.knative_stand_in import cluster, endpoints, pod, routed
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ class Autoscaler:
 
     def __init__(self) -> None:
         self.told: asyncio.Queue[bytes] = asyncio.Queue()
-        self.left = asyncio.Event()
         self._open: set[web.WebSocketResponse] = set()
         self.port = ports.free((), names=("autoscaler",))["autoscaler"]
         self._runner: web.ServerRunner | None = None
@@ -72,11 +71,9 @@ class Autoscaler:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         self._open.add(socket)
-        self.left.clear()
         async for message in socket:
             self.told.put_nowait(message.data)
         self._open.discard(socket)
-        self.left.set()
         return socket
 
 
@@ -230,13 +227,19 @@ def test_what_only_a_container_could_answer_is_not_found_and_said_once() -> None
     real(act)
 
 
-def test_requests_that_wait_are_told_to_an_autoscaler_that_comes_late_and_comes_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What time it is, and the activator quicker than by seconds."""
     monkeypatch.setattr(activator, "EVERY", 0.01)
     monkeypatch.setattr(activator, "AGAIN", 0.01)
-    clock = [1764550000.5]
-    monkeypatch.setattr(time, "time", lambda: clock[0])
+    now = [1764550000.5]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    return now
+
+
+def test_requests_that_wait_are_told_to_an_autoscaler_that_comes_late_and_comes_again(
+    clock: list[float],
+) -> None:
     made = cluster(web_00001=75, web_00002=25)
     pod(made, "a", "web-00001", "10.0.0.1")
     waiting = {"shop/web-00002": ("activator", 5.0)}
@@ -253,18 +256,43 @@ def test_requests_that_wait_are_told_to_an_autoscaler_that_comes_late_and_comes_
             assert "takes statistics again" in await said.next()
             # Once for every time that it went away, however often it was tried meanwhile.
             assert len(said) == 4
-            # The first pod is there: silence. Of the second that the activator has told of, the pod tells nothing.
+            # The first pod is there. Of the second that the activator has told of, it tells nothing.
             pod(made, "b", NEXT, "10.0.0.2")
-            _, first = await ask("http://10.0.0.2:9090/metrics", until=HTTPStatus.OK)
-            assert stat(first) == ("b", 0.0)
+            metrics = "http://10.0.0.2:9090/metrics"
+            assert stat((await ask(metrics, until=HTTPStatus.OK))[1]) == ("b", 0.0)
             clock[0] += 1
-            assert stat((await ask("http://10.0.0.2:9090/metrics"))[1]) == ("b", 5.0)
-            while not autoscaler.told.empty():
-                autoscaler.told.get_nowait()
+            assert stat((await ask(metrics))[1]) == ("b", 5.0)
             # All requests go to a revision without pods; what it gets counts, not what it got.
             routed(made, web_00003=100)
-            others = {"shop/web-00003": ("activator", 20.0)}
-            assert told(await autoscaler.told.get()) == others
+            while (heard := told(await autoscaler.told.get())) == waiting:
+                pass  # sent before
+            assert heard == {"shop/web-00003": ("activator", 20.0)}
+            assert len(said) == 4
+
+    real(act)
+
+
+def test_an_autoscaler_that_ends_while_nothing_waits_is_not_missed_until_something_does(
+    clock: list[float],
+) -> None:
+    made = cluster()
+
+    async def act() -> None:
+        async with served(made) as (ask, autoscaler, said):
+            await said.next()  # it is not there at first
+            await autoscaler.start()
+            heard = told(await autoscaler.told.get())
+            await said.next()
+            pod(made, "a", "web-00001", "10.0.0.1")
+            await ask("http://10.0.0.1:9090/metrics", until=HTTPStatus.OK)
+            await autoscaler.stop()
+            await autoscaler.start()
+            while not autoscaler.told.empty():
+                autoscaler.told.get_nowait()
+            clock[0] += 1
+            made.remove("Pod", "a", "shop")
+            assert told(await autoscaler.told.get()) == heard
+            assert len(said) == 2
 
     real(act)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.clusters.knative import dataplane
 from harness.clusters.knative.activator import Activator
+from harness.clusters.knative.load import Seconds
 from harness.kube.testing import run_virtual
 from harness.tests.knative_stand_in import cluster, pod, routed, service
 
@@ -116,3 +117,32 @@ def test_a_load_that_is_no_number_is_said_once_and_counts_as_none() -> None:
     run_virtual(act())
     assert len(said) == 1
     assert "'plenty'" in said[0]
+
+
+class _Socket:
+    """A connection to an autoscaler that says nothing."""
+
+    close_code = None
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    async def send_bytes(self, _: bytes) -> None:
+        self.sent += 1
+
+    async def receive(self) -> Any:
+        await asyncio.sleep(10**6)
+
+
+def test_what_waits_is_told_every_second() -> None:
+    socket: Any = _Socket()
+
+    async def act() -> None:
+        waiting = {("shop", NEXT): 5.0}
+        tells = Activator("", lambda: waiting, asyncio.Event(), print, seconds=Seconds())
+        task = asyncio.create_task(tells._tell(socket))
+        await asyncio.sleep(59.5)
+        task.cancel()
+
+    run_virtual(act())
+    assert socket.sent == 60

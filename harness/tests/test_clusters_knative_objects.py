@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from harness.clusters.knative import site
+from harness.clusters.knative import names, site
 from harness.clusters.knative.components import components
 from harness.clusters.knative.names import INGRESS_CLASS, NAMESPACE
 from harness.clusters.knative.objects import (
@@ -117,7 +117,7 @@ def test_each_program_is_started_with_knatives_identity_and_nothing_leads_out() 
     for one in made.values():
         assert one.args[:2] == ("-kubeconfig", "/k")
         assert one.env["SYSTEM_NAMESPACE"] == NAMESPACE
-        assert one.env["HTTP_PROXY"] == f"http://{site.HOST}:{site.DATAPLANE_PORT}"
+        assert one.env["HTTP_PROXY"] == f"http://{names.HOST}:{site.DATAPLANE_PORT}"
         assert one.env["HTTPS_PROXY"] == "http://127.0.0.1:9"
     # Ports that would meet in one namespace.
     assert len({one.env["PROFILING_PORT"] for one in made.values()}) == len(made)

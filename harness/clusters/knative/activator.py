@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 
@@ -65,35 +65,34 @@ class Activator:
                     self._lost(error)
                     await asyncio.sleep(AGAIN)
 
-    async def _change(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()
-
     async def _tell(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Tell it of requests whenever some wait. Raises ClientError or OSError when it goes away."""
         # All that it ever says is that it ends; unread, that would be noticed after a statistic has got lost.
         ended = asyncio.create_task(socket.receive())
-        change = asyncio.create_task(self._change())
         try:
-            while True:
-                waiting = self._waiting()
-                if waiting and (stats := self._stats(waiting)):
+            while not ended.done():
+                if not (waiting := self._waiting()):
+                    await self._change(ended)
+                    continue
+                if stats := self._stats(waiting):
                     await socket.send_bytes(encode_all(stats))
                     self._found()
-                if change.done():
-                    change = asyncio.create_task(self._change())
-                if waiting:
-                    await asyncio.wait({ended}, timeout=EVERY)
-                else:
-                    await asyncio.wait({ended, change}, return_when=asyncio.FIRST_COMPLETED)
-                if ended.done():
-                    msg = f"it has closed the connection ({socket.close_code})"
-                    raise ConnectionResetError(msg)
+                await asyncio.wait({ended}, timeout=EVERY)
+            msg = f"it has closed the connection ({socket.close_code})"
+            raise ConnectionResetError(msg)
         finally:
-            for task in (ended, change):
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError, aiohttp.ClientError, OSError):
-                    await task
+            ended.cancel()
+            with contextlib.suppress(asyncio.CancelledError, aiohttp.ClientError, OSError):
+                await ended
+
+    async def _change(self, *others: asyncio.Task[Any]) -> None:
+        """Return at the next change, or when one of the others is done."""
+        self._changed.clear()
+        change = asyncio.create_task(self._changed.wait())
+        try:
+            await asyncio.wait({change, *others}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            change.cancel()
 
     def _stats(self, waiting: Mapping[Key, float]) -> list[tuple[str, str, Stat]]:
         uptime, now = time.monotonic() - self._began, int(time.time())
@@ -104,6 +103,8 @@ class Activator:
         ]
 
     def _lost(self, error: Exception) -> None:
+        if not self._waiting():
+            return  # nobody misses it
         if not self._away:
             self._say(
                 f"the autoscaler at {self._autoscaler} takes no statistics, and is tried again: {error or type(error).__name__}"

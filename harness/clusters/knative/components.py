@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.clusters.knative import site
 from harness.clusters.knative.component import Component
-from harness.clusters.knative.names import NAMESPACE
+from harness.clusters.knative.names import HOST, NAMESPACE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ _REFUSING: Final = "http://127.0.0.1:9"
 def components(programs: Programs, kubeconfig: Path) -> tuple[Component, ...]:
     """Return what runs on a site, with the identity of `kubeconfig`."""
     identity = ("-kubeconfig", str(kubeconfig))
-    dataplane = f"http://{site.HOST}:{site.DATAPLANE_PORT}"
+    dataplane = f"http://{HOST}:{site.DATAPLANE_PORT}"
     common = {
         "SYSTEM_NAMESPACE": NAMESPACE,
         "CONFIG_LOGGING_NAME": "config-logging",

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from harness.clusters.knative import load, probes
 from harness.clusters.knative.activator import Activator
-from harness.clusters.knative.names import NAMESPACE, REVISION
+from harness.clusters.knative.names import HOST, NAMESPACE, REVISION
 from harness.clusters.knative.stats import MEDIA_TYPE, Stat, encode
 from harness.kube.errors import KubeError, NotFound
 from harness.kube.resource import POD, Resource
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from harness.kube.watch import WatchEvent
     from harness.model.timeline import JSON
 
-HOST: Final = "127.0.0.1"
 METRICS_PORT: Final = 9090
 """Where a queue-proxy tells its statistics."""
 SERVICE: Final = Resource("serving.knative.dev", "v1", "services", "Service")

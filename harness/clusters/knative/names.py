@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+HOST: Final = "127.0.0.1"
+"""Loopback, on either side."""
 NAMESPACE: Final = "knative-serving"
 ACCOUNT: Final = "controller"
 """The service account of all three programs, as in Knative's own manifests."""

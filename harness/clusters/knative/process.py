@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import signal
 import socket
@@ -23,7 +22,9 @@ from typing import TYPE_CHECKING, Final
 from harness.clusters.embedded import records
 from harness.clusters.knative import isolation, site
 from harness.clusters.knative.component import Component
-from harness.clusters.knative.relay import HOST, relay
+from harness.clusters.knative.names import HOST
+from harness.clusters.knative.relay import relay
+from harness.programs.lifeline import die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -31,10 +32,8 @@ if TYPE_CHECKING:
 
     from harness.clusters.embedded.records import Record
 
-_PR_SET_PDEATHSIG: Final = 1
 _AGAIN: Final = 1.0
 """Seconds until a component that has ended is started again."""
-_LIBC: Final = ctypes.CDLL(None)
 _PORT: Final = "kubeApiserverPort"
 _PASSED: Final = ("PATH", "HOME", "TMPDIR", "TZ", "LANG")
 """All that a component gets of the user's environment."""
@@ -53,7 +52,7 @@ def main(name: str, identity: str, pipe: str) -> int:
     ours, theirs = socket.socketpair()
     child = os.fork()
     if child == 0:
-        _die_with_parent()
+        die_with_parent()
         ours.close()
         return _inside(record, webhook, theirs, report)
     theirs.close()
@@ -121,7 +120,7 @@ async def _kept(record: Record, component: Component, started: asyncio.Event) ->
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
             _note(record, component.name, process.pid)
             started.set()
@@ -153,11 +152,6 @@ async def _told_of(work: Coroutine[object, object, None]) -> None:
         await work
     except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt may do, and the log says it
         _say(f"the stand-in for simulated pods has ended: {error!r}")
-
-
-def _die_with_parent() -> None:
-    # Runs between fork and exec, so it does nothing but this one call; the library was loaded before.
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _note(record: Record, name: str, pid: int) -> None:

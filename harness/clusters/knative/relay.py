@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from harness.clusters.knative.names import HOST
+
 if TYPE_CHECKING:
     import socket
 
 _CHUNK: Final = 1 << 16
-HOST: Final = "127.0.0.1"
 
 
 async def relay(listener: socket.socket, port: int) -> asyncio.Server:

@@ -34,7 +34,6 @@ INSIDE: Final = "knative-inside"
 WEBHOOK_PORT: Final = "knativeWebhookPort"
 """Among a cluster's ports: where its API server reaches Knative's webhook."""
 INNER_WEBHOOK_PORT: Final = 8443
-HOST: Final = "127.0.0.1"
 DATAPLANE_PORT: Final = 8990
 """Inside, where ports are nobody else's: the proxy of Knative's processes, which answers for simulated pods."""
 PROFILING_PORT: Final = 9100
