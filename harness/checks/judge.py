@@ -242,6 +242,7 @@ def _environment(header: Header, scenario: Resolved) -> EnvironmentFacts:
         subjects=subjects if len(subjects) > 1 else (),
         control_planes=(cluster.kubernetes, *planes) if planes else (),
         addons=cluster.addons,
+        notes=cluster.notes,
     )
 
 

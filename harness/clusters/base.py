@@ -30,6 +30,11 @@ KUBERNETES_UPGRADE: Final = "kubernetes-upgrade"
 NODE_CHANGES: Final = "node-changes"
 """Its nodes are ours, and simulated: a drill may set them apart, let them join and let them leave."""
 
+SIMULATED_IMAGE: Final = "registry.k8s.io/pause:3.10"
+"""What workloads are said to run where no container runs."""
+PUBLIC_IMAGE: Final = "registry.k8s.io/e2e-test-images/agnhost:2.53"
+"""What they run on a cluster that can pull; `agnhost netexec` answers requests, with the pod's name at /hostname."""
+
 _SINCE: Final = {MATCH_LABEL_KEYS: (1, 31)}
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
 
@@ -63,6 +68,11 @@ class Cluster:
     """Readable by this user only where it was made by us."""
     context: str | None = None
     """The context to use in `kubeconfig`; None where the file has only one."""
+
+    @property
+    def workload_image(self) -> str:
+        """The image that `drill.image` stands for in manifests; every node has it, or can pull it."""
+        return SIMULATED_IMAGE if self.facts.simulated else PUBLIC_IMAGE
 
     @property
     def audit_log(self) -> Path | None:

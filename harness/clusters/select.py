@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from harness.clusters.embedded.components import Binaries
     from harness.model.nodes import Nodes
 
-Kind = Literal["embedded", "context"]
-ALLOWED: Final = "embedded, embedded:NAME, context:NAME"
-_LATER: Final = ("kind", "k3s")
+Kind = Literal["embedded", "kind", "k3s", "context"]
+ALLOWED: Final = "embedded, embedded:NAME, kind, kind:NAME, k3s, k3s:NAME, context:NAME"
+MADE: Final[tuple[Kind, ...]] = ("embedded", "kind", "k3s")
+"""Kinds of clusters that the harness makes itself."""
 _used: set[str] = set()
 """Warm clusters that this process has open: two subjects may bring different CRDs, so each gets its own."""
 
@@ -33,7 +34,7 @@ class Choice:
 
     kind: Kind
     name: str = ""
-    """Of a warm embedded cluster, or of a context; empty for any embedded cluster."""
+    """Of a cluster that was made before, or of a context; empty for any cluster of that kind."""
 
 
 ALONE: Final = Choice("embedded")
@@ -43,11 +44,9 @@ ALONE: Final = Choice("embedded")
 def parse(text: str) -> Choice:
     """Return what a value of `--cluster` means. Raises ChoiceError with the allowed values."""
     kind, colon, name = text.partition(":")
-    if kind in _LATER:
-        msg = f"--cluster {text}: {kind} clusters are not available yet; allowed: {ALLOWED}."
-        raise ChoiceError(msg)
-    if kind == "embedded" and (name or not colon):
-        return Choice("embedded", name)
+    for made in MADE:
+        if kind == made and (name or not colon):
+            return Choice(made, name)
     if kind == "context" and name:
         return Choice("context", name)
     if kind == "context":

@@ -364,6 +364,8 @@ class EnvironmentFacts:
     """Versions of Kubernetes in their order, where one took over from another."""
     addons: tuple[str, ...] = field(default=(), metadata=SPARSE)
     """Types of other projects that the cluster has, each with what is simulated of them."""
+    notes: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """What a reader must know of the cluster, and of what the harness changed in the manifests for it: a sentence each."""
 
     @property
     def subject_text(self) -> str:

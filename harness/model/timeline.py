@@ -96,6 +96,8 @@ class ClusterFacts:
     capabilities: tuple[str, ...] = ()
     addons: tuple[str, ...] = ()
     """Types of other projects that it has, each with what is simulated of them, in words."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know of this cluster, and of what the harness changed in the manifests for it: a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,8 +334,9 @@ def dump_header(header: Header) -> str:
     """Return the header as its JSON line, without the line break."""
     row = dataclasses.asdict(header)
     # Most clusters have none, and recordings of earlier versions say nothing.
-    if not header.cluster.addons:
-        del row["cluster"]["addons"]
+    for key in ("addons", "notes"):
+        if not row["cluster"][key]:
+            del row["cluster"][key]
     return json.dumps({"type": Header.TYPE, "format": FORMAT, **row})
 
 
@@ -386,7 +389,7 @@ def _parse_header(line: str) -> Header:
         cluster = dict(row.pop("cluster"))
         subject["rollout"] = RolloutKind(**subject.get("rollout", {}))
         subject["capabilities"] = tuple(subject.get("capabilities", ()))
-        for key in ("nodes", "capabilities", "addons"):
+        for key in ("nodes", "capabilities", "addons", "notes"):
             cluster[key] = tuple(cluster.get(key, ()))
         return Header(subject=SubjectFacts(**subject), cluster=ClusterFacts(**cluster), **row)
     except (TypeError, KeyError) as error:

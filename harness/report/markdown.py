@@ -115,7 +115,8 @@ def _nodes(report: DrillReport) -> str:
     names = ", ".join(esc(name) for name in env.nodes) or "none"
     kind = esc(f"simulated ({env.simulated})") if env.simulated else "real"
     added = "".join(f" {esc(text)}." for text in env.addons)
-    return f"Nodes: {kind}: {names}.{added} {SIMULATED if env.simulated else REAL}"
+    notes = "".join(f" {esc(text)}" for text in env.notes)
+    return f"Nodes: {kind}: {names}.{added} {SIMULATED if env.simulated else REAL}{notes}"
 
 
 def _label(report: DrillReport) -> str:

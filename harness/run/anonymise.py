@@ -97,7 +97,10 @@ class Anonymiser:
         for node in header.cluster.nodes:
             self.learn_node(node)
         nodes = tuple(self.text(node) for node in header.cluster.nodes)
-        cluster = dataclasses.replace(header.cluster, nodes=nodes, name=header.cluster.kind)
+        notes = tuple(self.text(note) for note in header.cluster.notes)
+        cluster = dataclasses.replace(
+            header.cluster, nodes=nodes, name=header.cluster.kind, notes=notes
+        )
         return dataclasses.replace(
             header,
             drill_id=self.text(header.drill_id),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.model.timeline import Header, SubjectState
 from harness.run import artefacts
+from harness.run.adapt import adapted
 from harness.run.anonymise import Anonymiser
 from harness.run.audit import AuditTrail, names_of
 from harness.run.identity import labels, namespace_name
@@ -125,8 +126,9 @@ async def put_together(
     if namespace.key.name != wanted:
         rendered = await _rendered(plan, place, namespace.key.name, outside)
     manifests: dict[str, list[JSON]] = {}
-    for manifest in rendered:
-        manifests.setdefault(manifest.file, []).append(manifest.object)
+    changed, notes = adapted([one.object for one in rendered], place.adaptation)
+    for manifest, obj in zip(rendered, changed, strict=True):
+        manifests.setdefault(manifest.file, []).append(obj)
     objects = [obj for several in manifests.values() for obj in several]
     # Before anything is written, so that no secret of theirs reaches an output even once.
     redactor.learn(objects)
@@ -139,7 +141,7 @@ async def put_together(
         harness=__version__,
         scenario=plan.resolved.to_json(),
         subject=subjects.current.facts,
-        cluster=place.cluster.facts,
+        cluster=replace(place.cluster.facts, notes=(*place.cluster.facts.notes, *notes)),
         reproduce=plan.reproduce,
     )
     file = TimelineFile(folder / artefacts.TIMELINE, header, redactor, anonymiser)
@@ -164,7 +166,9 @@ async def put_together(
 
 
 async def _rendered(plan: Plan, place: Place, namespace: str, outside: Outside) -> list[Manifest]:
-    context = DrillContext(namespace, place.run, outside.addresses)
+    context = DrillContext(
+        namespace, place.run, place.cluster.workload_image, outside=outside.addresses
+    )
     # In a thread: thousands of objects take seconds, and other drills go on meanwhile.
     return await asyncio.to_thread(render, plan.resolved, plan.folder, context)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.run.adapt import Adaptation
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -35,6 +37,8 @@ class Place:
     """Whether its control plane is being replaced right now."""
     keep: bool = False
     anonymise: bool = False
+    adaptation: Adaptation = field(default_factory=Adaptation)
+    """What is changed in manifests for this cluster."""
     namespaces: set[str] = field(default_factory=set)
     """Of all drills of the run so far."""
     shared: set[Key] = field(default_factory=set)

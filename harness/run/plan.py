@@ -104,3 +104,11 @@ class Options:
     """Drills at the same time on one cluster."""
     anonymise: bool = False
     """Replace names, nodes and registries in every output."""
+    nodes: tuple[str, ...] = ()
+    """Names of the nodes of an existing cluster that the drill's pods may use; none: all that take pods."""
+    node_selector: str = ""
+    """Labels that such nodes have, as `key=value,…`."""
+    namespace: str = ""
+    """A namespace of an existing cluster, which is there already and stays; empty: each drill makes one of its own."""
+    image: str = ""
+    """What workloads run on an existing cluster, instead of the public image."""

@@ -47,16 +47,20 @@ CLUSTER_SCOPED: Final = frozenset(
     }
 )
 """Kinds of Kubernetes itself that are in no namespace. Of others only the cluster knows; the runner asks it."""
+SIMULATED_IMAGE: Final = "registry.k8s.io/pause:3.10"
+"""The image of workloads where no container runs: a name, and no more."""
 ROLLOUT_KINDS: Final = frozenset({"Canary", "Rollout"})
 """Kinds that carry a promotion; of an adopted set they are applied last."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrillContext:
-    """What templates know of the drill, as `drill.namespace` and `drill.run`."""
+    """What templates know of the drill, as `drill.namespace`, `drill.run` and `drill.image`."""
 
     namespace: str = "drill-preview"
     run: str = "preview"
+    image: str = SIMULATED_IMAGE
+    """Of the workload's containers, on the cluster where the drill runs."""
     outside: Mapping[str, str] = field(default_factory=dict)
     """Addresses of the stand-ins by the names that templates have for them; while none runs, placeholders."""
 
@@ -175,7 +179,8 @@ class _Reader:
     def _render(self, path: Path) -> Rendered:
         if self._adopted or not self._name.endswith(TEMPLATE_SUFFIX):
             return Rendered(read_text(path, self._name), ())
-        drill = {"namespace": self._context.namespace, "run": self._context.run}
+        context = self._context
+        drill = {"namespace": context.namespace, "run": context.run, "image": context.image}
         outside = self._context.outside
         scope = {**self._values, "values": dict(self._values), "drill": drill, **outside}
         return render_file(self._folder, self._name, scope)

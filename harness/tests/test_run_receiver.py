@@ -265,7 +265,7 @@ def test_manifests_get_the_real_address_in_a_drill_and_a_placeholder_without(
     body = resolved()
     (preview,) = render(body, tmp_path)
     assert preview.object["data"]["url"] == "http://receiver.drill.invalid/x"
-    context = DrillContext("ns", "run", {"receiver": "http://127.0.0.1:4321"})
+    context = DrillContext("ns", "run", outside={"receiver": "http://127.0.0.1:4321"})
     (real,) = render(body, tmp_path, context)
     assert real.object["data"]["url"] == "http://127.0.0.1:4321/x"
 
