@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from harness.plugin_session import DrillRunner
 
+_OF_OWN_CLUSTERS: Final = ("nodes", "node-selector", "namespace", "image")
+"""Options that mean nothing on a cluster of ours."""
 _SLOW: Final = re.compile(r"\bslow\b")
 """Whether an expression after -m speaks of slow drills."""
 
@@ -29,15 +31,35 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the `--drill-` options."""
     group = parser.getgroup("drill", "rollout-drill")
     add = group.addoption
-    add("--drill-cluster", default="embedded", help="embedded, embedded:NAME or context:NAME")
+    add(
+        "--drill-cluster",
+        default="embedded",
+        help="embedded, embedded:NAME, kind, kind:NAME, k3s, k3s:NAME or context:NAME",
+    )
     add(
         "--drill-subject",
         default=None,
-        help="the controller under test: bundled (the default), flagger@1.44.0, flagger@path:FILE or installed; "
+        help="the controller under test: bundled (the default), bundled@in-cluster (a pod; DRILL_CONTROLLER_IMAGE names its image), flagger@1.44.0, flagger@path:FILE or installed; "
         "scenarios that name their own are left out then",
     )
     add("--drill-out", default=None, help="folder of the reports; default drill-reports/RUN-ID")
     add("--drill-keep", action="store_true", help="leave namespaces and clusters alone afterwards")
+    add("--drill-nodes", default=None, help="names of nodes of your own cluster, with commas")
+    add(
+        "--drill-node-selector",
+        default=None,
+        help="labels of nodes of your own cluster, as KEY=VALUE,…",
+    )
+    add(
+        "--drill-namespace",
+        default=None,
+        help="a namespace of your own cluster, which is there already and stays",
+    )
+    add(
+        "--drill-image",
+        default=None,
+        help="what workloads run on your own cluster; default $DRILL_IMAGE, or a public image",
+    )
     add("--drill-binaries", default="auto", help="auto, build, download or path:DIR")
     add("--drill-seed", type=int, default=1, help="seed of the simulated pods' delays")
     add(
@@ -61,17 +83,23 @@ def pytest_configure(config: pytest.Config) -> None:
 def _check(config: pytest.Config) -> None:
     """Refuse options that name nothing, before anything is collected or made."""
     subject, cluster = config.getoption("--drill-subject"), config.getoption("--drill-cluster")
-    if (subject, cluster) == (None, "embedded"):
+    chosen = [config.getoption(f"--drill-{name}") for name in _OF_OWN_CLUSTERS]
+    if (subject, cluster) == (None, "embedded") and not any(chosen):
         return  # the defaults need no check, and other people's test runs need no import
     from harness.clusters.base import ClusterError
+    from harness.clusters.protected import refuse_protected
     from harness.clusters.select import parse
+    from harness.plugin_session import chosen_of
     from harness.subjects.base import SubjectError
     from harness.subjects.select import check_subject
 
     try:
         if subject is not None:
             check_subject(subject)
-        parse(cluster)
+        choice = parse(cluster)
+        if choice.kind == "context":
+            refuse_protected(choice.name)
+        chosen_of(config)
     except (ClusterError, SubjectError) as error:
         raise pytest.UsageError(str(error)) from error
 

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.checks.refusals import explained
+from harness.clusters.base import ClusterError
+from harness.model.names import CONTROLLER_IMAGE
 from harness.report.summary import drill_lines
 from harness.run import artefacts
+from harness.run.chosen import choose, select_on
 from harness.run.drill import run_drill
 from harness.run.identity import run_id
 from harness.run.plan import Options, Plan
 from harness.run.pool import Pool
-from harness.run.selection import check, needs_own_cluster, select, subject_of
+from harness.run.selection import check, needs_own_cluster, no_pod, subject_of
 from harness.run.session import EXPECTED_ERRORS
 from harness.run.signals import Stop, handled, unless_stopped
 from harness.scenario.problem import ScenarioError
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
     from harness.model.report import DrillReport
     from harness.model.scenario import Resolved
+    from harness.run.chosen import Chosen
     from harness.scenario.loaded import Loaded
 
 
@@ -37,16 +42,41 @@ def collect(config: pytest.Config, names: list[str] | None = None) -> list[Plan]
     With a subject among the options those that name their own are not among them. Raises pytest.UsageError for a broken scenario,
     with every problem in it.
     """
-    folders = [Path(folder) for folder in config.getoption("--drill-scenarios")]
     asked = config.getoption("--drill-subject")
     try:
         return [
             _plan(config, loaded, resolved)
-            for loaded, resolved in select(names or [], folders)
+            for loaded, resolved in _selected(config, names or [])
             if asked is None or resolved.subject is None
         ]
-    except ScenarioError as error:
+    except (ClusterError, ScenarioError) as error:
         raise pytest.UsageError(str(error)) from error
+
+
+def chosen_of(config: pytest.Config) -> Chosen:
+    """Return what the options choose on a cluster that is not ours. Raises ChoiceError where they have no meaning."""
+    given = config.getoption("--drill-image")
+    return choose(
+        str(config.getoption("--drill-cluster")),
+        nodes=config.getoption("--drill-nodes"),
+        node_selector=config.getoption("--drill-node-selector"),
+        namespace=config.getoption("--drill-namespace"),
+        image=given or os.environ.get("DRILL_IMAGE"),
+        image_given=given is not None,
+        prefix="--drill-",
+    )
+
+
+def _selected(
+    config: pytest.Config,
+    names: list[str],
+    variants: list[str] | None = None,
+    sets: Mapping[str, str] | None = None,
+) -> list[tuple[Loaded, Resolved]]:
+    """Return drills, with as many replicas as the cluster has nodes where a scenario wants that."""
+    folders = [Path(folder) for folder in config.getoption("--drill-scenarios")]
+    cluster = str(config.getoption("--drill-cluster"))
+    return select_on(cluster, chosen_of(config), names, folders, variants or [], sets)
 
 
 def _plan(config: pytest.Config, loaded: Loaded, resolved: Resolved) -> Plan:
@@ -54,8 +84,9 @@ def _plan(config: pytest.Config, loaded: Loaded, resolved: Resolved) -> Plan:
     subject = subject_of(resolved, config.getoption("--drill-subject"))
     line = ["drill", "run", resolved.name, "--variant", resolved.variant]
     line += ["--subject", subject] * (resolved.subject is None)
-    line += ["--cluster", cluster]
-    return Plan(resolved, loaded.folder, subject, cluster, shlex.join(line))
+    line += ["--cluster", cluster, *chosen_of(config).arguments]
+    image = os.environ.get(CONTROLLER_IMAGE, "")
+    return Plan(resolved, loaded.folder, subject, cluster, shlex.join(line), image)
 
 
 class DrillRunner:
@@ -72,12 +103,17 @@ class DrillRunner:
             if given
             else Path("drill-reports") / (f"pytest-{shared[:12]}" if shared else self._run)
         )
+        place = chosen_of(config)
         self._options = Options(
             out=out.absolute(),
             cluster=str(config.getoption("--drill-cluster")),
             keep=bool(config.getoption("--drill-keep")),
             seed=int(config.getoption("--drill-seed")),
             binaries=str(config.getoption("--drill-binaries")),
+            nodes=place.nodes,
+            node_selector=place.node_selector,
+            namespace=place.namespace,
+            image=place.image,
         )
         self._loop = asyncio.Runner()
         self._stop: Stop | None = None
@@ -87,8 +123,7 @@ class DrillRunner:
         self, scenario: str, *, variant: str | None = None, sets: Mapping[str, str] | None = None
     ) -> DrillReport:
         """Run one variant of a scenario (by name or path) and return its report, whatever the verdict is."""
-        folders = [Path(folder) for folder in self._config.getoption("--drill-scenarios")]
-        chosen = select([scenario], folders, [variant] if variant else [], sets)
+        chosen = _selected(self._config, [scenario], [variant] if variant else [], sets)
         if len(chosen) != 1:
             names = ", ".join(resolved.variant for _, resolved in chosen)
             msg = f"{scenario} has several variants ({names}); name one with variant="
@@ -109,10 +144,12 @@ class DrillRunner:
         """
         if plan.alone and plan.cluster != "embedded":
             pytest.skip(needs_own_cluster(plan))
+        if plan.resolved.subject is not None and (why := no_pod(plan)):
+            pytest.skip(why)
         try:
             report = self.run_plan(plan)
         except EXPECTED_ERRORS as error:
-            pytest.fail(f"error: {error}", pytrace=False)
+            pytest.fail(f"error: {explained(str(error))}", pytrace=False)
         path = self._options.out / plan.name.folder / artefacts.REPORT
         request.node.user_properties.append(("drill_verdict", "\n".join(drill_lines(report))))
         request.node.user_properties.append(("drill_report", str(path)))

@@ -79,6 +79,7 @@ def left(timeline: Timeline, *, began: bool, lost: bool) -> Left:
         seconds=last.seconds,
         error=last.error,
         refused=last.refused,
+        explained=last.explained,
     )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import datetime as dt
 from typing import TYPE_CHECKING, Final, Protocol
 
-from harness.checks import builtin_steps, builtin_trace
+from harness.checks import builtin_alone, builtin_steps, builtin_trace
 from harness.checks.builtin_settled import SettleWatch
 from harness.checks.call_log import gate_rows, stand_in_rows
 from harness.checks.deadlock import DeadlockWatch
@@ -14,13 +14,15 @@ from harness.checks.paths import name_of
 from harness.checks.phases import PhaseLog
 from harness.checks.queries import queries_row
 from harness.checks.recorded import RecordReader
+from harness.checks.refusals import refused
 from harness.checks.rollout_log import RolloutLog
 from harness.checks.state import State
 from harness.checks.statement import Statement
 from harness.checks.temporal import Evaluation
+from harness.checks.traffic_log import traffic_report
 from harness.checks.verdict import Case, verdict
 from harness.checks.windows import schedule
-from harness.model.names import BUNDLED
+from harness.model.names import is_bundled
 from harness.model.outcome import Outcome, worst
 from harness.model.report import (
     DoneItem,
@@ -139,6 +141,7 @@ def judge(timeline: Timeline) -> DrillReport:
         upgrade_at=None if replay.log is None else replay.log.upgrade_at,
         calls=gate_rows(judged, scenario),
         queries=queries_row(judged, scenario),
+        traffic=traffic_report(judged, scenario, replay.phases.changes, replay.state.known_pods),
         flags=_flags(scenario, header.subject.name),
         stand_ins=stand_in_rows(timeline.observations),
         by_node=replay.phases.by_node,
@@ -169,8 +172,24 @@ def _findings(
         replay.settled.finding() if scenario.settle else None,
         replay.records.finding(),
         builtin_trace.nothing_forbidden(timeline, replay.plan),
+        builtin_alone.one_controller(timeline, scenario, replay.plan),
     ]
-    return _noted([finding for finding in found if finding is not None], replay.deadlocks)
+    told = _noted([finding for finding in found if finding is not None], replay.deadlocks)
+    return _refused(told, timeline)
+
+
+def _refused(findings: tuple[Finding, ...], timeline: Timeline) -> tuple[Finding, ...]:
+    """Say who refused objects, at the first finding that did not pass because of it; where all passed, nobody was in the way."""
+    rows = list(findings)
+    for one in refused(timeline):
+        bad = [row for row in rows if row.outcome is not Outcome.PASS]
+        seen = (f for f in bad if any(w.message and w.message in one.message for w in f.witnesses))
+        ends = (f for f in bad if f.id in {builtin_steps.STEPS_COMPLETED, builtin_steps.ENDS_IN})
+        place = next(seen, next(ends, None))
+        if place is not None:
+            noted = dataclasses.replace(place, notes=(*place.notes, one.note))
+            rows = [noted if row is place else row for row in rows]
+    return tuple(rows)
 
 
 def _noted(findings: list[Finding], deadlocks: DeadlockWatch) -> tuple[Finding, ...]:
@@ -248,7 +267,7 @@ def _environment(header: Header, scenario: Resolved) -> EnvironmentFacts:
 
 def _flags(scenario: Resolved, subject: str) -> tuple[str, ...]:
     """Return the flags that the bundled controller was started with; every other subject is started as it always is."""
-    given = (scenario.controller or {}).items() if subject == BUNDLED else ()
+    given = (scenario.controller or {}).items() if is_bundled(subject) else ()
     return tuple(
         f"{name} {str(value).lower() if isinstance(value, bool) else value}"
         for name, value in given

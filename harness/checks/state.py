@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.checks import moments, routes, surroundings, workloads
+from harness.checks import moments, routes, surroundings, traffic, workloads
 from harness.checks import rollout as rollouts
 from harness.checks.apex import Apex
 from harness.checks.moments import Moments
@@ -26,6 +26,7 @@ from harness.checks.workload_views import WorkloadViews, revision
 from harness.model.resolved import Resolved
 from harness.model.timeline import ObjectSeen, Requests, StepState, SubjectState, WatchState
 from harness.model.timeline_outside import Call, GateChanged, Queries, QueriesCounted
+from harness.model.timeline_traffic import TrafficWindow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +63,7 @@ class State:
         self._nodes = Section()
         self._calls = Calls(self.scenario)
         self._asked = Asked(self.scenario)
+        self._traffic = traffic.Seen(self.scenario, self._views.pods)
         self._around = Around(self._views.roles)
         self._route = Section()
         self._route.put(_ONE, dict(routes.ABSENT))
@@ -92,6 +94,8 @@ class State:
             "calls": self._calls.calls,
             "gates": self._calls.gates,
             "queries": self._asked.section,
+            "traffic": self._traffic.section,
+            "answers": self._traffic.answers,
             "at": self._moments.section,
         }
         """All of them, but for those that are worked out when they are asked for."""
@@ -128,6 +132,8 @@ class State:
                 self._calls.changed(observation)
             case Queries() | QueriesCounted():
                 self._asked.take(observation)
+            case TrafficWindow():
+                self._traffic.take(observation)
 
     def _apply_object(self, seen: ObjectSeen) -> None:
         obj = seen.object
@@ -137,7 +143,7 @@ class State:
             self._apply_event(obj)
             return
         moved = self._take(seen, kind)
-        if moved is None:
+        if moved is None or (kind == POD and traffic.is_probe(obj)):
             return
         deleted = seen.change == "DELETED"
         self._behind.see(kind, name)
@@ -145,6 +151,7 @@ class State:
             self._apply_rollout(name, obj, deleted=deleted)
         if kind == POD or kind in workloads.KINDS:
             if deleted:
+                self._traffic.pods.gone(name)
                 self._views.gone(kind, name)
             else:
                 self._views.see(kind, obj, moved=moved)
@@ -320,6 +327,11 @@ class State:
         return (self.population.names(self._main) or ("", ""))[1]
 
     @property
+    def known_pods(self) -> traffic.Known:
+        """To which revision pods belong that answered requests."""
+        return self._traffic.pods
+
+    @property
     def pods_seen(self) -> bool:
         """Whether any pod was ever seen."""
         return POD in self._seen
@@ -431,4 +443,6 @@ class State:
         }
         if not self._calls.known:
             unknown |= {"calls", "gates"}
+        if not self._traffic.known:
+            unknown |= traffic.WORDS
         return frozenset(unknown if self._asked.known else unknown | {"queries"})

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks import outside, routes
 from harness.checks.expression import Expression, ExpressionError, Unknown
+from harness.checks.traffic import WORDS
 from harness.checks.vocabulary import CLOCKED, VARIABLES
 from harness.model.outcome import Outcome
+from harness.model.traffic import TRAFFIC
 
 if TYPE_CHECKING:
     from harness.checks.state import World
@@ -17,12 +19,12 @@ if TYPE_CHECKING:
 
 LISTS: Final = (
     *("rollouts", "pods", "workloads", "nodes", "services"),
-    *("autoscalers", "configs", "calls", "gates"),
+    *("autoscalers", "configs", "calls", "gates", "answers"),
 )
 """Variables whose elements can be told apart as witnesses."""
 SCALARS: Final = (
     *("rollout", "canary", "primary", "target", "apex", "route", "subject"),
-    *("analyses", "queries"),
+    *("analyses", "queries", "traffic"),
     "values",
 )
 """Variables whose single fields are shown as evidence."""
@@ -41,6 +43,8 @@ _KINDS: Final[dict[str, frozenset[str]]] = {
     "route": frozenset(routes.KINDS),
     "autoscalers": frozenset(outside.AUTOSCALERS),
     "configs": frozenset(outside.CONFIGS),
+    "traffic": frozenset({TRAFFIC}),
+    "answers": _POD_KINDS | {TRAFFIC},
 }
 _OF_PODS: Final = frozenset({"pods", "primary", "target", "workloads", "apex"})
 _OF_WORKLOADS: Final = frozenset(
@@ -96,6 +100,11 @@ class Statement:
         return bool(_OF_PODS & self.uses.keys())
 
     @property
+    def needs_traffic(self) -> bool:
+        """Whether it says something about requests, which is empty talk where none was sent."""
+        return bool(WORDS & self.uses.keys())
+
+    @property
     def described(self) -> dict[str, frozenset[str] | None]:
         """What it looks at, and what its witnesses are described by."""
         found: dict[str, frozenset[str] | None] = {**self.uses, **dict.fromkeys(self.lists)}
@@ -104,6 +113,9 @@ class Statement:
             found["rollouts"] = rollouts | _OF_WITNESS
         if {"primary", "target"} & self.uses.keys():
             found["pods"] = None
+        traffic = self.uses.get("traffic")
+        if traffic is not None:
+            found["traffic"] = traffic | {"message"}
         return found
 
     @property

@@ -15,6 +15,7 @@ from harness.checks.witness import ROLLOUT, Follower, alone, few
 from harness.model.clock import moment, moment_of, span
 from harness.model.outcome import Outcome
 from harness.model.report import Finding, Witness
+from harness.model.timeline_traffic import TrafficWindow
 
 if TYPE_CHECKING:
     from harness.checks.state import State, World
@@ -48,6 +49,8 @@ class Evaluation:
     total: int = 0
     """Rollouts that there were."""
     pods_seen: bool = False
+    requests: int = 0
+    """Requests of the probe that were told within the window."""
     _value: bool | Unknown | None = None
     _stamp: int = -1
     _seen_by: int = -1
@@ -70,6 +73,8 @@ class Evaluation:
             self.start = t
         self.count += 1
         self.end = t
+        if isinstance(observation, TrafficWindow):
+            self.requests += observation.sent
         self._change_at = state.change_at
         if self.statement.check.hold_for and self._breaks_off(observation):
             # What was so before and after a gap need not have been so in between.
@@ -193,8 +198,7 @@ class Evaluation:
         return Outcome.PASS, evidence
 
     def _judge_eventually(self, missed: str) -> tuple[Outcome, str]:
-        no_pods = self.statement.needs_pods and not self.pods_seen
-        if self.true_at is not None and not no_pods:
+        if self.true_at is not None and not self._empty_talk():
             held = self.statement.check.hold_for
             told = f"true at {moment_of(self.true_at, self._change_at)}"
             return Outcome.PASS, f"{told}, held for {span(held)}" if held else told
@@ -221,8 +225,8 @@ class Evaluation:
         """Return why a violation might have been missed; empty if it cannot."""
         if self.statement.problem:
             return f"the statement {self.statement.problem}"
-        if self.statement.needs_pods and not self.pods_seen:
-            return "no pod was ever observed"
+        if empty := self._empty_talk():
+            return empty
         if self.unknown:
             return self.unknown
         for gap in self.schedule.gaps:
@@ -232,6 +236,14 @@ class Evaluation:
         window = self.window
         if self.schedule.cut and not isinstance(window, str) and window.last == self.schedule.over:
             return f"{self.schedule.cut} at {moment(self.end)}"
+        return ""
+
+    def _empty_talk(self) -> str:
+        """Return what there was none of, so that the statement says nothing; empty if there was."""
+        if self.statement.needs_pods and not self.pods_seen:
+            return "no pod was ever observed"
+        if self.statement.needs_traffic and not self.requests:
+            return "no request was sent in the time that it is about"
         return ""
 
     def _violation(self) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from harness.checks import vocabulary_outside as outside
 from harness.checks import vocabulary_serving as serving
+from harness.checks import vocabulary_traffic as traffic
 from harness.checks.word import Word
 from harness.model.scenario_checks import Phase
 
@@ -190,6 +191,7 @@ OBJECTS: Final[dict[str, dict[str, Word]]] = {
     },
     **serving.OBJECTS,
     **outside.OBJECTS,
+    **traffic.OBJECTS,
 }
 
 VARIABLES: Final[dict[str, Word]] = {
@@ -220,6 +222,7 @@ VARIABLES: Final[dict[str, Word]] = {
     "nodes": Word("list(node)", "All nodes of the cluster.", None),
     **serving.VARIABLES,
     **outside.VARIABLES,
+    **traffic.VARIABLES,
 }
 
 CLOCKED: Final = frozenset({"t", "since_change", "step"})

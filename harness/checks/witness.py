@@ -153,7 +153,7 @@ class Follower:
             now = {key: named[key] for key in keys}
         else:
             text = ", ".join(self.statement.scalars(world)) or self.statement.check.expression
-            now = {("", "values"): {"name": text}}
+            now = {("", "values"): {"name": text, "message": _traffic_of(self.statement, world)}}
         for key, item in self._followed.items():
             if key not in now and item.until is None:
                 item.until = t
@@ -194,9 +194,12 @@ class Follower:
         if variable == "gates":
             told = f"{element['answer']}, called {element['calls']} times"
             return f"gate {name}", told, t, ""
+        if variable == "answers":
+            told = f"{element['name']} answered {element['requests']} requests"
+            return told, "", t, ""
         if variable:
             return f"{_NOUNS[variable]} {name}", "", t, message
-        return element["name"], "", t, _pods_of(self.statement, world)
+        return element["name"], "", t, message or _pods_of(self.statement, world)
 
     def _rollout(self, entry: dict[str, Any]) -> str:
         """Return what a rollout was like: its phase, and the values that the statement looks at."""
@@ -243,6 +246,12 @@ class Follower:
 
 def _counts(workload: dict[str, Any]) -> str:
     return f"with {workload['ready']} of {workload.get('desired', '?')} pods ready"
+
+
+def _traffic_of(statement: Statement, world: World) -> str:
+    """Return what is to be said of the requests that a statement looks at."""
+    told: str = world.get("traffic", {}).get("message", "") if "traffic" in statement.uses else ""
+    return told
 
 
 def _pods_of(statement: Statement, world: World) -> str:

@@ -118,12 +118,18 @@ def storm(
 
 
 def _checked(names: Sequence[str]) -> list[str]:
+    from harness.model.names import IN_CLUSTER, INSTALLED
     from harness.subjects.base import SubjectError
     from harness.subjects.select import check_subject
 
     for name in names:
-        if name == "installed":
-            msg = "--subject installed: a benchmark starts and stops its subjects itself (allowed: bundled, flagger@VERSION, flagger@path:FILE)"
+        if name in {INSTALLED, IN_CLUSTER}:
+            why = (
+                "starts and stops its subjects itself"
+                if name == INSTALLED
+                else "measures processes"
+            )
+            msg = f"--subject {name}: a benchmark {why} (allowed: bundled, flagger@VERSION, flagger@path:FILE)"
             raise UsageProblemError(msg)
         try:
             check_subject(name)

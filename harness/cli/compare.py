@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -15,6 +16,7 @@ from harness.cli.errors import UsageProblemError
 from harness.cli.out import check_out
 from harness.cli.sets import parse_sets
 from harness.cli.voice import progress
+from harness.model.names import CONTROLLER_IMAGE
 from harness.model.outcome import ExitCode, combine
 
 if TYPE_CHECKING:
@@ -115,9 +117,14 @@ def compare(
         msg = "name at least two subjects, as in --subject flagger@1.44.0 --subject bundled"
         raise UsageProblemError(msg)
     given = parse_sets(sets or [])
-    from harness.run.selection import select
+    from harness.run.chosen import choose, select_on
 
-    chosen = select(names, scenarios or [], variant or [], given)
+    # What a site has set for its own clusters holds here, too; the rest is for single drills.
+    site = os.environ.get("DRILL_IMAGE")
+    place = choose(
+        cluster, nodes=None, node_selector=None, namespace=None, image=site, image_given=False
+    )
+    chosen = select_on(cluster, place, names, scenarios or [], variant or [], given)
     if not chosen:
         typer.echo("nothing selected", err=True)
         return ExitCode.NOTHING_SELECTED
@@ -133,6 +140,7 @@ def compare(
         binaries=binaries,
         jobs=jobs,
         anonymise=anonymise,
+        image=place.image,
     )
     told = [part for key, value in given.items() for part in ("--set", f"{key}={value}")]
     told += ["--cluster", cluster]
@@ -162,7 +170,9 @@ def _plans(
     def plan(loaded: Loaded, resolved: Resolved, subject: str) -> Plan:
         chosen = subject_of(resolved, subject, subject)
         line = ["drill", "run", resolved.name, "--variant", resolved.variant, "--subject", chosen]
-        made = Plan(resolved, loaded.folder, chosen, cluster, shlex.join([*line, *told]))
+        reproduce = shlex.join([*line, *told])
+        image = os.environ.get(CONTROLLER_IMAGE, "")
+        made = Plan(resolved, loaded.folder, chosen, cluster, reproduce, image)
         check(made)
         # The name is that of a folder and of a label, too, where nothing is replaced afterwards.
         return dataclasses.replace(made, cluster=parse(cluster).kind) if anonymise else made

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness import __version__
 from harness.cli.errors import UsageProblemError
 from harness.cli.voice import progress
 from harness.model.outcome import ExitCode
@@ -69,7 +71,7 @@ def manifest(
         typer.Option(
             "--image",
             metavar="IMAGE",
-            help="The image, which you have to make yourself: none is published, and fixtures/manifests/README.md says how.",
+            help="The image, which you have to make yourself: none is published; `drill controller image` makes one, and fixtures/manifests/README.md says how else.",
         ),
     ],
     crd: Annotated[
@@ -84,6 +86,33 @@ def manifest(
         typer.echo(filled(namespace, image, crd=crd), nl=False)
     except ManifestError as error:
         raise UsageProblemError(str(error)) from error
+    return ExitCode.OK
+
+
+@app.command()
+def image(
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE.tar", help="Where the archive goes.")
+    ],
+    name: Annotated[
+        str, typer.Option("--name", metavar="IMAGE", help="The image's name, with its tag.")
+    ] = f"rollout-drill/controller:{__version__}",
+) -> int:
+    """Make its image out of the Python that runs this command: no registry, no container engine, no network.
+
+    The file is what `docker save` writes: `docker load -i`, `kind load image-archive`, `k3d image import` and `ctr images import` take it.
+    It is for machines with the system and architecture of this one; with a registry, build from a public Python image instead.
+    """
+    from harness.programs.errors import ProgramError
+    from harness.subjects.base import SubjectError
+    from harness.subjects.controller_image import made
+
+    try:
+        made(progress(), name=name, target=out)
+    except ProgramError as error:
+        msg = f"the image of the controller cannot be made: {error}"
+        raise SubjectError(msg) from error
     return ExitCode.OK
 
 

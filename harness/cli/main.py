@@ -15,6 +15,7 @@ from harness.cli import (
     cluster,
     compare,
     controller,
+    doctor,
     evaluate,
     explain,
     matrix,
@@ -44,6 +45,7 @@ compare.register(app)
 matrix.register(app)
 explain.register(app)
 sweep.register(app)
+doctor.register(app)
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(bench.app, name="bench")
 app.add_typer(controller.app, name="controller")

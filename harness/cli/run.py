@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.model.scenario import Resolved
+    from harness.run.chosen import Chosen
     from harness.run.plan import Options, Plan
     from harness.run.session import Session
     from harness.scenario.loaded import Loaded
@@ -77,8 +78,13 @@ def run(
     ] = "template-annotation",
     jobs: o.Jobs = 4,
     seed: o.Seed = _SEED,
+    controller_image: o.ControllerImage = "",
     binaries: o.Binaries = "auto",
     anonymise: o.Anonymise = False,
+    nodes: o.Nodes = None,
+    node_selector: o.NodeSelector = None,
+    namespace: o.Namespace = None,
+    image: o.Image = None,
     scenarios: o.Scenarios = None,
 ) -> int:
     """Run scenarios and write a verdict report.
@@ -87,7 +93,7 @@ def run(
     after a failure also the controller's log, the events and the objects. Where values are varied, by --across or by the
     scenario's own matrix, DIR/matrix.md is the table of all combinations.
     """
-    from harness.run.selection import select, variants_of
+    from harness.run.chosen import choose, select_on
 
     given, varied = parse_sets(sets or []), parse_across(across or [])
     if bool(names) == bool(rendered):
@@ -95,21 +101,26 @@ def run(
             "name at least one scenario (see `drill list`), or give manifests with -f DIR; not both"
         )
         raise UsageProblemError(msg)
+    place = choose(
+        cluster,
+        nodes=nodes,
+        node_selector=node_selector,
+        namespace=namespace,
+        image=image,
+        image_given=is_given(context, "image"),
+    )
     if rendered is not None:
-        from harness.scenario.adopt import scenario_from
-
-        adopted = scenario_from(rendered, change=change)
-        for note in adopted.notes:
-            typer.echo(note, err=True)
-        chosen = [(adopted, drill) for drill in variants_of(adopted, variant or [], given, varied)]
+        chosen = _adopted(rendered, change, _Values(given, varied, variant or []))
     else:
-        chosen = select(names or [], scenarios or [], variant or [], given, varied)
+        folders = scenarios or []
+        chosen = select_on(cluster, place, names or [], folders, variant or [], given, varied)
     plans = _plans(
         chosen,
         given,
         varied,
         cluster,
-        _Asked(subject, explicit=is_given(context, "subject")),
+        _Asked(subject, controller_image, explicit=is_given(context, "subject")),
+        place=place,
         rendered=rendered,
         seed=seed,
         anonymise=anonymise,
@@ -131,8 +142,32 @@ def run(
         binaries=binaries,
         jobs=jobs,
         anonymise=anonymise,
+        nodes=place.nodes,
+        node_selector=place.node_selector,
+        namespace=place.namespace,
+        image=place.image,
     )
     return _carry_out(plans, options, run)
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The values and variants that the user has named."""
+
+    sets: Mapping[str, str]
+    across: Mapping[str, Sequence[Any]]
+    variants: Sequence[str]
+
+
+def _adopted(folder: Path, change: str, values: _Values) -> list[tuple[Loaded, Resolved]]:
+    from harness.run.selection import variants_of
+    from harness.scenario.adopt import scenario_from
+
+    adopted = scenario_from(folder, change=change)
+    for note in adopted.notes:
+        typer.echo(note, err=True)
+    drills = variants_of(adopted, values.variants, values.sets, values.across)
+    return [(adopted, drill) for drill in drills]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +175,8 @@ class _Asked:
     """The subject that the user has named."""
 
     subject: str
+    image: str
+    """Of a controller that runs as a pod; empty: the harness' own."""
     explicit: bool
     """On the command line, not by default or by the environment, which scenarios that name their own may overrule."""
 
@@ -151,6 +188,7 @@ def _plans(
     cluster: str,
     asked: _Asked,
     *,
+    place: Chosen,
     rendered: Path | None,
     seed: int,
     anonymise: bool,
@@ -180,11 +218,14 @@ def _plans(
             raise UsageProblemError(str(error)) from error
         named = ["--subject", subject] if resolved.subject is None else []
         line = ["drill", "run", *source, *variant, *told, *named, "--cluster", cluster]
+        line += place.arguments
         if seed != _SEED:
             line += ["--seed", str(seed)]
         # The name is that of a folder and of a label, too, where nothing is replaced afterwards.
         shown = choice.kind if anonymise else cluster
-        plans.append(Plan(resolved, loaded.folder, subject, shown, shlex.join(line)))
+        plan = Plan(resolved, loaded.folder, subject, shown, "", asked.image)
+        line += ["--controller-image", asked.image] * bool(plan.in_cluster and asked.image)
+        plans.append(replace(plan, reproduce=shlex.join(line)))
         try:
             check(replace(plans[-1], cluster=cluster))
         except (ChoiceError, SubjectError) as error:

@@ -23,6 +23,10 @@ SIMULATED_PODS: Final = "simulated-pods"
 """Pods obey the label `rollout-drill/pod`, and no container runs."""
 REAL_PODS: Final = "real-pods"
 """Containers run, and answer requests."""
+NETWORK: Final = "network"
+"""Pods and Services can be reached from a pod of the same namespace."""
+REVISION_IMAGES: Final = "revision-images"
+"""Has the images of `registry.example` by which scenarios tell revisions: mere names on simulated nodes, ours where we load them."""
 AUDIT: Final = "audit"
 """The API server logs who asks for what, where this process can read it."""
 KUBERNETES_UPGRADE: Final = "kubernetes-upgrade"
@@ -68,11 +72,13 @@ class Cluster:
     """Readable by this user only where it was made by us."""
     context: str | None = None
     """The context to use in `kubeconfig`; None where the file has only one."""
+    image: str = ""
+    """What the user wants workloads to run on a cluster that is not ours; empty: the public image."""
 
     @property
     def workload_image(self) -> str:
         """The image that `drill.image` stands for in manifests; every node has it, or can pull it."""
-        return SIMULATED_IMAGE if self.facts.simulated else PUBLIC_IMAGE
+        return self.image or (SIMULATED_IMAGE if self.facts.simulated else PUBLIC_IMAGE)
 
     @property
     def audit_log(self) -> Path | None:
@@ -86,6 +92,12 @@ class Cluster:
         del resource, namespace, after, until
         return None
 
+    async def load(self, archive: Path, progress: Progress) -> None:
+        """Put an image, as `docker save` writes it, where every node finds it. Raises ClusterError, where nodes cannot be loaded."""
+        del progress
+        msg = f"{self.name} is not ours, so no image is loaded into its nodes ({archive.name}); give one that it can pull."
+        raise ChoiceError(msg)
+
     async def with_addons(self, names: Sequence[str], progress: Progress) -> Cluster:
         """Return the cluster with add-ons among its facts, whose CRDs it serves by now (see `harness.clusters.addons`).
 
@@ -95,6 +107,10 @@ class Cluster:
         has = self.facts.capabilities
         added = tuple(name for name in names if name not in has)
         return replace(self, facts=replace(self.facts, capabilities=(*has, *added)))
+
+    async def save_logs(self, folder: Path) -> None:
+        """Copy the logs of nodes and components into a folder, where the cluster is ours and has some. Raises ClusterError."""
+        del folder
 
     def stand_ins(self, addons: Sequence[str]) -> list[tuple[str, str]]:
         """Return what stands in for parts of these add-ons, and who does, in words for a report; asked when a drill is over."""
@@ -125,4 +141,5 @@ def capabilities(
     found = _VERSION.match(kubernetes)
     version = (int(found[1]), int(found[2])) if found else (0, 0)
     features = [name for name, since in _SINCE.items() if version >= since]
-    return (*features, SIMULATED_PODS if simulated else REAL_PODS, *more)
+    of_pods = (SIMULATED_PODS, REVISION_IMAGES) if simulated else (REAL_PODS, NETWORK)
+    return (*features, *of_pods, *more)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness import __version__
 from harness.clusters.base import ChoiceError, Cluster, ClusterError, capabilities
+from harness.clusters.eligible import why_out
 from harness.model.timeline import ClusterFacts
 
 if TYPE_CHECKING:
@@ -16,14 +17,13 @@ if TYPE_CHECKING:
 KWOK_ANNOTATION: Final = "kwok.x-k8s.io/node"
 FIRST_CONTACT: Final = 5.0
 """Seconds for a server that does not answer: whoever named a wrong or a sleeping cluster wants to know soon."""
-_UNSCHEDULABLE: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 async def open_existing(context: str, kubeconfig: Path | None = None) -> Cluster:
-    """Return the cluster behind a context, with facts from its API.
+    """Return the cluster behind a context, with facts from its API; without nodes where these may not be listed.
 
     Without `kubeconfig` the files of `KUBECONFIG` are searched for the context, or the user's own; their current context
-    is never used. Raises ClusterError: no such context (with those there are), no answer, no permission to list nodes.
+    is never used. Raises ClusterError: no such context (with those there are), no answer.
     """
     from harness.kube.client import KubeClient
     from harness.kube.errors import KubeError
@@ -46,10 +46,14 @@ async def open_existing(context: str, kubeconfig: Path | None = None) -> Cluster
 
 
 async def _facts(client: KubeClient, context: str) -> ClusterFacts:
+    from harness.kube.errors import Forbidden
     from harness.kube.resource import NODE
 
     kubernetes = await client.version()
-    nodes, _ = await client.list(NODE)
+    try:
+        nodes, _ = await client.list(NODE)
+    except Forbidden:
+        nodes = []  # whoever has rights in one namespace only has none here
     schedulable = [node for node in nodes if takes_pods(node)]
     simulated = bool(schedulable) and all(_is_simulated(node) for node in schedulable)
     version = next((kubelet_version(node) for node in schedulable), "") if simulated else ""
@@ -65,11 +69,7 @@ async def _facts(client: KubeClient, context: str) -> ClusterFacts:
 
 def takes_pods(node: dict[str, Any]) -> bool:
     """Whether an ordinary pod can be placed on a node: ready, not cordoned, no taint that keeps it away."""
-    spec = node.get("spec") or {}
-    conditions = (node.get("status") or {}).get("conditions") or []
-    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
-    tainted = any(taint.get("effect") in _UNSCHEDULABLE for taint in spec.get("taints") or [])
-    return ready and not tainted and not spec.get("unschedulable")
+    return not why_out(node)
 
 
 def kubelet_version(node: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from harness.clusters.base import ChoiceError, Cluster, Progress, same_version
+from harness.clusters.base import ChoiceError, Cluster, ClusterError, Progress, same_version
 from harness.programs.threads import to_the_end
 
 if TYPE_CHECKING:
@@ -110,6 +110,10 @@ async def open_cluster(
 
         yield await open_existing(wanted.name, kubeconfig)
         return
+    if wanted.kind != "embedded":
+        async with _local(wanted, wish, progress, keep=keep) as local:
+            yield local
+        return
     if wanted.name:
         with _named(wanted.name, progress) as cluster:
             await _must_suit(cluster, wish)
@@ -123,6 +127,40 @@ async def open_cluster(
                 return
     async with _own(wish, binaries_source, progress, keep=keep) as cluster:
         yield cluster
+
+
+@contextlib.asynccontextmanager
+async def _local(
+    wanted: Choice, wish: Wish, progress: Progress, *, keep: bool
+) -> AsyncIterator[Cluster]:
+    """Open a cluster of kind or k3s. One that stays is shared with other runs, as any real cluster is; only one's own goes."""
+    from harness.clusters.local import cluster as local
+
+    if wanted.name:
+        found = await local.find(wanted.kind, wanted.name, progress)
+        await _must_suit(found, wish)
+        yield found
+        return
+    for name in local.warm(wanted.kind, wish.nodes):
+        try:
+            found = await local.find(wanted.kind, name, progress)
+        except ClusterError:
+            continue  # somebody removed it without us
+        if wish.suits is None or not await wish.suits(found):
+            progress(f"Using {found.name}.")
+            yield found
+            return
+    name = f"drill-{secrets.token_hex(4)}"
+    made = await local.up(
+        wanted.kind, name, nodes=wish.nodes, progress=progress, bound=not keep, exclusive=True
+    )
+    try:
+        yield made
+    finally:
+        if keep:
+            progress(f"Kept: {made.name}; remove it with `drill cluster down {made.name}`.")
+        else:
+            await to_the_end(asyncio.to_thread(local.down, wanted.kind, name))
 
 
 @contextlib.asynccontextmanager

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.checks.paths import dig, name_of
 from harness.checks.pods import HASH_LABELS
-from harness.model.timeline import ObjectSeen
+from harness.model.timeline import ObjectSeen, RolloutKind
 
 if TYPE_CHECKING:
-    from harness.model.timeline import Header, Observation, RolloutKind
+    from harness.model.timeline import Header, Observation
 
 NAMESPACE: Final = "(namespace)"
 HASH: Final = "(hash)"
@@ -30,6 +30,10 @@ class Names:
         self._kind: RolloutKind = header.subject.rollout
         self._said: dict[str, str] = {header.namespace: NAMESPACE}
         self._said.update(dict.fromkeys(header.cluster.nodes, NODE))
+        # Beside another controller a drill's rollout objects are of an API group of their own.
+        group, usual = (kind.api_version.partition("/")[0] for kind in (self._kind, RolloutKind()))
+        if group != usual:
+            self._said[group] = usual
         self._tokens: dict[str, dict[str, int]] = {}
         """Rollout -> what its status called a revision -> how many it had called so before, and this one."""
         self._pattern: re.Pattern[str] | None = None

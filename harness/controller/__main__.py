@@ -2,7 +2,8 @@
 
 The flags are in `options.py`; `drill controller run` takes the same ones. With `--from-stdin` it loads everything, then waits for one line
 `{"kubeconfig": …, "namespace": …}`: whoever starts it early has it ready at once. Each key is a flag (`metrics_server` is --metrics-server), its value a
-text, or true or false for one that is given or not (--no-…). The end of standard input instead of a line ends it.
+text, or true or false for one that is given or not (--no-…); `no_proxy` is a host that is reached past the proxies of its environment. The
+end of standard input instead of a line ends it.
 
 It stores nothing of its own: it may be killed at any moment and started again.
 Exit codes: 0 ended by a signal, 1 an unexpected error (logged), 2 wrong arguments.
@@ -11,6 +12,7 @@ Exit codes: 0 ended by a signal, 1 an unexpected error (logged), 2 wrong argumen
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -51,6 +53,9 @@ def _told() -> list[str] | None:
     if not line:
         return None
     given: dict[str, str | bool] = json.loads(line)
+    if host := given.pop(flags.NO_PROXY, ""):
+        for name in ("NO_PROXY", "no_proxy"):
+            os.environ[name] = ",".join(filter(None, (os.environ.get(name), str(host))))
     return flags.arguments(given)
 
 

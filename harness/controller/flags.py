@@ -13,8 +13,12 @@ from harness.controller.options import OptionsError, flags, parse
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-GIVEN: Final = frozenset({"kubeconfig", "context", "namespace", "metrics_server", "log"})
+GIVEN: Final = frozenset(
+    {"kubeconfig", "context", "namespace", "api_group", "metrics_server", "log"}
+)
 """Flags that whoever starts the controller for a drill gives itself."""
+NO_PROXY: Final = "no_proxy"
+"""No flag, but told like one to a controller that is started early: the host that it reaches past the proxies of its environment."""
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 

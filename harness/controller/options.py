@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 from harness.controller.core.moments import duration
+from harness.controller.core.names import GROUP
 from harness.controller.core.policy import NO_VERDICT_TIMEOUT, SELECTOR_LABELS, Policy
 from harness.controller.shell.lease import LEASE_NAME
 from harness.controller.shell.log import LEVELS
@@ -41,6 +42,8 @@ class Options:
 
     namespace: str
     """The one namespace whose Canaries are driven."""
+    api_group: str = GROUP
+    """API group of the Canaries that are driven, and of the MetricTemplates and AlertProviders that they refer to."""
     workers: int = 32
     """Canaries that may write at the same time."""
     metrics_server: str = "http://prometheus:9090"
@@ -246,6 +249,9 @@ _KEY: Final = _matching(
     317,
     "the key of a label, such as app.kubernetes.io/name",
 )
+_GROUP: Final = _matching(
+    rf"{_PART}(\.{_PART})+", 253, "an API group (a domain, such as flagger.app)"
+)
 _PREFIX: Final = _matching(
     r"\*|[A-Za-z0-9][-A-Za-z0-9_./]*",
     317,
@@ -270,6 +276,14 @@ _FLAGS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
             "type": _NAMESPACE,
             "metavar": "NAME",
             "help": "The one namespace whose Canaries are driven.",
+        },
+    ),
+    (
+        ("--api-group",),
+        {
+            "type": _GROUP,
+            "metavar": "GROUP",
+            "help": "API group of the Canaries, MetricTemplates and AlertProviders that are driven and read; another one than Flagger's beside a Flagger, so that the two never drive the same Canary.",
         },
     ),
     (

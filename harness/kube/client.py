@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from urllib.parse import urlencode
 
 from harness.kube import config
 from harness.kube.decode import decode
-from harness.kube.errors import ApiError, Gone, NotFound, Unauthorized, from_answer
+from harness.kube.errors import (
+    ApiError,
+    Forbidden,
+    Gone,
+    NotFound,
+    ServerError,
+    Unauthorized,
+    Unreachable,
+    from_answer,
+)
 from harness.kube.retry import Budget, repeated
 from harness.kube.transport import HttpTransport, Request, Transport
 
@@ -31,6 +41,8 @@ if TYPE_CHECKING:
     Shape = Callable[[JSON], JSON]
     Types = list[Resource]
 
+READING_ROLES: Final = 20.0
+"""Seconds that an API server which was away may take to read its roles; on a busy machine it takes some."""
 PAGE: Final = 500
 """Objects per page of a list; what kubectl asks for, too."""
 PatchKind = Literal["merge", "json", "strategic"]
@@ -59,6 +71,8 @@ class KubeClient:
         self._transport = transport
         self._user_agent = user_agent
         self.budget = budget or Budget()
+        self._away = -math.inf
+        """When the server last gave no answer, or said that it cannot: the loop's time."""
 
     @classmethod
     async def connect(
@@ -244,20 +258,41 @@ class KubeClient:
                 body: bytes = await response.read()
                 return body.decode("utf-8", "replace")
 
-        return await repeated(send, idempotent=_idempotent(request), budget=self.budget)
+        idempotent = _idempotent(request)
+        return await repeated(
+            send, idempotent=idempotent, budget=self.budget, passing=self.is_passing
+        )
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, path: str, params: Mapping[str, str], *, silence: float
+        self,
+        path: str,
+        params: Mapping[str, str],
+        *,
+        silence: float,
+        accept: str = "application/json",
     ) -> AsyncIterator[AsyncIterator[JSON]]:
-        """Open a watch; within the context its events come as JSON objects.
+        """Open a watch, or follow a log of JSON lines; within the context its events, or lines, come as JSON objects.
 
         Not repeated here (see `harness.kube.watch`). Raises Unreachable after `silence` seconds
         without a byte, and from the iterator when the connection breaks off.
         """
-        request = self._request("GET", path, params, limit=None, silence=silence)
+        request = self._request("GET", path, params, accept=accept, limit=None, silence=silence)
         async with self._answered(request) as response:
-            yield _lines(response.chunks())
+            yield self._noted(_lines(response.chunks()))
+
+    @contextlib.asynccontextmanager
+    async def follow(
+        self, path: str, params: Mapping[str, str], *, silence: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a text that grows, such as a pod's log; within the context its lines come, without their ends.
+
+        Not repeated here. Raises Unreachable after `silence` seconds without a byte, and from the iterator when the
+        connection breaks off.
+        """
+        request = self._request("GET", path, params, accept="*/*", limit=None, silence=silence)
+        async with self._answered(request) as response:
+            yield _cut(response.chunks())
 
     async def discover(self) -> Types:
         """Return every type that can be listed, each in one version, without subresources.
@@ -280,6 +315,23 @@ class KubeClient:
         except NotFound:
             return False
         return True
+
+    def is_passing(self, error: BaseException) -> bool:
+        """Whether a refusal is one that passes: of an API server that was away a moment ago, and has not read its roles yet.
+
+        Until it has, it refuses everything to everybody whose rights are in a role; nothing was done then.
+        """
+        away = asyncio.get_running_loop().time() - self._away
+        return isinstance(error, Forbidden) and away < READING_ROLES
+
+    async def _noted(self, events: AsyncIterator[JSON]) -> AsyncIterator[JSON]:
+        """Pass events on, and note when the connection breaks off."""
+        try:
+            async for event in events:
+                yield event
+        except Unreachable:
+            self._away = asyncio.get_running_loop().time()
+            raise
 
     def _request(  # noqa: PLR0917 - what a request consists of
         self,
@@ -311,12 +363,16 @@ class KubeClient:
 
     @contextlib.asynccontextmanager
     async def _opened(self, request: Request) -> AsyncIterator[Any]:
-        async with self._transport.open(request) as response:
-            if response.status >= _BAD:
-                what = f"{request.method} {request.path.partition('?')[0]}"
-                raise from_answer(
-                    response.status, await response.read(), response.headers, request=what
-                )
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                response = await stack.enter_async_context(self._transport.open(request))
+                if response.status >= _BAD:
+                    what = f"{request.method} {request.path.partition('?')[0]}"
+                    body = await response.read()
+                    raise from_answer(response.status, body, response.headers, request=what)
+            except (Unreachable, ServerError):
+                self._away = asyncio.get_running_loop().time()
+                raise
             yield response
 
     async def _pages(
@@ -355,7 +411,14 @@ def _idempotent(request: Request) -> bool:
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[JSON]:
-    """Yield one JSON object per line of a body that comes cut anywhere, of lines of any length."""
+    """Yield one JSON object per line of a body."""
+    async for line in _cut(chunks):
+        if line.strip():
+            yield decode(line)
+
+
+async def _cut(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the whole lines of a body that comes cut anywhere, of any length, without their ends."""
     parts: list[bytes] = []
     async for chunk in chunks:
         *ends, rest = chunk.split(b"\n")
@@ -363,7 +426,6 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[JSON]:
             parts.append(end)
             line = b"".join(parts)
             parts.clear()
-            if line.strip():
-                yield decode(line)
+            yield line
         if rest:
             parts.append(rest)

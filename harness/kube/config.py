@@ -112,6 +112,17 @@ async def load(kubeconfig: Path, context: str | None = None) -> Credentials:
     return Credentials(configuration, loader, origin)
 
 
+def read_context(kubeconfig: Path, context: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return cluster and user of a context as the file has them, without logging in. Raises ConfigError as `load`."""
+    document = _read(kubeconfig)
+    name = _context(document, kubeconfig, context)
+    _complete(document, name, f"kubeconfig {kubeconfig}, context {name!r}")
+    entry = next(c for c in document["contexts"] if c.get("name") == name)["context"]
+    cluster = next(c for c in document["clusters"] if c.get("name") == entry["cluster"])
+    user = next(u for u in document["users"] if u.get("name") == entry["user"])
+    return dict(cluster["cluster"]), dict(user.get("user") or {})
+
+
 def preload() -> None:
     """Import the Kubernetes library now: half a second that is better spent while something else is waited for."""
     import kubernetes.aio.config.kube_config  # noqa: F401

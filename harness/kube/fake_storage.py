@@ -253,6 +253,10 @@ class Storage:
                 changed = copy.deepcopy(obj)
                 changed["metadata"]["ownerReferences"] = left
                 self._store(self._of_label(key[0]), key, changed)
+            elif obj["metadata"].get("finalizers"):
+                changed = copy.deepcopy(obj)
+                changed["metadata"].setdefault("deletionTimestamp", CREATED)
+                self._store(self._of_label(key[0]), key, changed)
             else:
                 self._remove(self._of_label(key[0]), key)
 

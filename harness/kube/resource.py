@@ -87,6 +87,9 @@ CRD: Final = Resource(
     "CustomResourceDefinition",
     namespaced=False,
 )
+PRIORITY_CLASS: Final = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+)
 CANARY: Final = Resource("flagger.app", "v1beta1", "canaries", "Canary")
 METRICTEMPLATE: Final = Resource("flagger.app", "v1beta1", "metrictemplates", "MetricTemplate")
 ALERTPROVIDER: Final = Resource("flagger.app", "v1beta1", "alertproviders", "AlertProvider")

@@ -45,8 +45,18 @@ def repeatable(error: BaseException, *, idempotent: bool) -> bool:
     return isinstance(error, ServerError) and idempotent and error.status in _TRANSIENT
 
 
-async def repeated(send: Callable[[], Awaitable[_T]], *, idempotent: bool, budget: Budget) -> _T:
-    """Await `send()`, again while `repeatable` and within `budget`.
+def _never(_: BaseException) -> bool:
+    return False
+
+
+async def repeated(
+    send: Callable[[], Awaitable[_T]],
+    *,
+    idempotent: bool,
+    budget: Budget,
+    passing: Callable[[BaseException], bool] = _never,
+) -> _T:
+    """Await `send()`, again while `repeatable`, or `passing` for a reason that the caller knows, and within `budget`.
 
     Raises what the last attempt raised, with the number of attempts added to its message.
     """
@@ -67,7 +77,9 @@ async def repeated(send: Callable[[], Awaitable[_T]], *, idempotent: bool, budge
         sleep=asyncio.sleep,
         wait=wait,
         stop=stop,
-        retry=tenacity.retry_if_exception(lambda e: repeatable(e, idempotent=idempotent)),
+        retry=tenacity.retry_if_exception(
+            lambda e: repeatable(e, idempotent=idempotent) or passing(e)
+        ),
         reraise=True,
     )
     clock = asyncio.get_running_loop().time

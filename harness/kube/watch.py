@@ -197,7 +197,8 @@ async def watch(
             problem = error
         except (ApiError, Unreachable, ValueError) as error:
             # ValueError: a line that is no JSON, cut off by a proxy. It was never delivered.
-            if not isinstance(error, ValueError) and not repeatable(error, idempotent=True):
+            passing = repeatable(error, idempotent=True) or client.is_passing(error)
+            if not isinstance(error, ValueError) and not passing:
                 raise
             problem = error
         if not follower.fared(problem):

@@ -93,7 +93,15 @@ FEATURES: Final[dict[str, Feature]] = {
         "cluster",
         "Its nodes are simulated and ours: a scenario may label and taint them, and let nodes join and leave.",
     ),
-    "network": Feature("cluster", "Pods can be reached over the network."),
+    "network": Feature(
+        "cluster",
+        "Pods can be reached over the network, which a probe of `traffic` needs; simulated ones cannot.",
+    ),
+    "revision-images": Feature(
+        "cluster",
+        "Runs the images of `registry.example` by which scenarios tell revisions: mere names on simulated nodes, ours on kind and k3s. A "
+        "scenario whose manifests or steps name one requires this by itself.",
+    ),
     "real-pods": Feature("cluster", "Containers really run."),
     "several-nodes": Feature("cluster", "Has more than one schedulable node."),
 }

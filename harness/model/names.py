@@ -7,13 +7,15 @@ from typing import Any, Final
 
 BUNDLED: Final = "bundled"
 """Our own controller."""
+IN_CLUSTER: Final = "bundled@in-cluster"
+"""The same as a Deployment in the drill's namespace: it reaches what only pods reach."""
+CONTROLLER_IMAGE: Final = "DRILL_CONTROLLER_IMAGE"
+"""The environment variable with the image of that, where no option names one."""
 INSTALLED: Final = "installed"
 """A controller that is in the cluster already: observed only, never started, stopped or replaced by a drill."""
-SUBJECT_FORMS: Final = (BUNDLED, "flagger@X.Y.Z", "flagger@path:FILE", INSTALLED)
+SUBJECT_FORMS: Final = (BUNDLED, IN_CLUSTER, "flagger@X.Y.Z", "flagger@path:FILE", INSTALLED)
 """The forms that a subject's name can have."""
-SUBJECT: Final = (
-    r"^(bundled|installed|flagger@(path:.+|v?\d+\.\d+\.\d+([-+][0-9A-Za-z][0-9A-Za-z.+-]*)?))$"
-)
+SUBJECT: Final = r"^(bundled(@in-cluster)?|installed|flagger@(path:.+|v?\d+\.\d+\.\d+([-+][0-9A-Za-z][0-9A-Za-z.+-]*)?))$"
 """What a subject's name looks like."""
 RELEASE: Final = r"^flagger@v?\d+\.\d+\.\d+([-+][0-9A-Za-z][0-9A-Za-z.+-]*)?$"
 """What a subject's name looks like when it is a released version of Flagger, whose sources can be asked."""
@@ -26,6 +28,11 @@ KUBERNETES: Final = r"^v?1\.\d+(\.\d+)?$"
 def is_subject(name: str) -> bool:
     """Return whether a text is a subject's name by its shape."""
     return re.match(SUBJECT, name) is not None
+
+
+def is_bundled(name: str) -> bool:
+    """Return whether a subject is our own controller, wherever it runs."""
+    return name in {BUNDLED, IN_CLUSTER}
 
 
 def label_part(value: Any) -> str:

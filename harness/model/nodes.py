@@ -36,6 +36,8 @@ class Nodes:
     """Name of a node -> labels that it has besides those of every node."""
     taints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Name of a node -> its taints, as `key=value:Effect`."""
+    replicas_per_eligible: int | None = None
+    """How many replicas the workload has for each node that takes pods, where that number is not the scenario's choice."""
 
     @property
     def number(self) -> int:
@@ -67,6 +69,8 @@ class Nodes:
             body["labels"] = {name: dict(one) for name, one in self.labels.items()}
         if self.taints:
             body["taints"] = {name: list(one) for name, one in self.taints.items()}
+        if self.replicas_per_eligible is not None:
+            body["replicasPerEligible"] = self.replicas_per_eligible
         return body
 
 
@@ -87,6 +91,7 @@ def read_nodes(value: object) -> Nodes:
             for name, one in (taints.items() if isinstance(taints, Mapping) else ())
             if isinstance(one, list | tuple)
         },
+        _whole(row.get("replicasPerEligible")),
     )
 
 

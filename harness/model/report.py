@@ -14,6 +14,9 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from harness.model.outcome import ExitCode, Outcome, combine
+from harness.model.report_traffic import (
+    TrafficReport,  # noqa: TC001 - pydantic reads annotations at run time
+)
 
 FORMAT: Final = "drill-report/1"
 """Format of one drill's report."""
@@ -45,7 +48,7 @@ class Witness:
 class Note:
     """A diagnosis that goes with a finding."""
 
-    kind: Literal["DEADLOCK", "WARN"]
+    kind: Literal["DEADLOCK", "REFUSED", "WARN"]
     text: str
 
 
@@ -308,6 +311,8 @@ class Left:
     error: str = ""
     refused: tuple[str, ...] = ()
     """Resource types that may not be listed, so that nothing is claimed about them."""
+    explained: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Why what is left did not go, a sentence each: which finalizer and whose, which node, what the namespace says itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,6 +423,8 @@ class DrillReport:
     """Where the scenario has a receiver: a row for each of its gates."""
     queries: QueriesRow | None = field(default=None, metadata=SPARSE)
     """Where the scenario has metrics: what the metrics server was asked."""
+    traffic: TrafficReport | None = field(default=None, metadata=SPARSE)
+    """Where the scenario has traffic: what became of every request."""
     flags: tuple[str, ...] = field(default=(), metadata=SPARSE)
     """Flags that the bundled controller was started with for this scenario, each with its value."""
     stand_ins: tuple[StandInRow, ...] = field(default=(), metadata=SPARSE)

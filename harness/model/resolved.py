@@ -42,6 +42,7 @@ from harness.model.standins import (
     read_metrics,
     read_receiver,
 )
+from harness.model.traffic import Traffic, read_traffic
 
 DEFAULT_VARIANT: Final = "default"
 """Name of the only variant of a scenario that declares none."""
@@ -166,6 +167,8 @@ class Resolved:
     """Series -> its value at the start (`harness.model.standins.parse_value`); None: there is no metrics server."""
     controller: Mapping[str, FlagValue] | None = None
     """Flags of the bundled controller by their names in humps, with values; None: it is started as it is by default."""
+    traffic: Traffic | None = None
+    """Requests that a probe in the cluster sends; None: nobody asks anything."""
 
     @property
     def change_step(self) -> str | None:
@@ -198,7 +201,7 @@ class Resolved:
         body["steps"] = [_step_json(step) for step in self.steps]
         body["checks"] = [_check_json(check) for check in self.checks]
         body["doneWhen"] = body.pop("done_when")
-        for name in ("receiver", "metrics", "controller"):
+        for name in ("receiver", "metrics", "controller", "traffic"):
             # Most scenarios have none, and their recordings are as they were before there was such a thing.
             if body[name] is None:
                 del body[name]
@@ -235,6 +238,7 @@ class Resolved:
             receiver=read_receiver(body.get("receiver")),
             metrics=read_metrics(body.get("metrics")),
             controller=read_flags(body.get("controller")),
+            traffic=read_traffic(body.get("traffic")),
         )
 
 

@@ -56,6 +56,9 @@ from harness.model.scenario_standins import (
     Value,  # noqa: TC001 - the same
 )
 from harness.model.scenario_steps import Model, StepSpec
+from harness.model.scenario_traffic import (
+    TrafficSpec,  # noqa: TC001 - pydantic reads annotations at run time
+)
 
 API_VERSION: Final = "drill/v1"
 NAME: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -189,6 +192,12 @@ class Spec(Model):
         description="Metrics with their values at the start, told by a metrics server of the drill's own; templates have its address "
         "as `prometheus`, and the controller under test is started with it.",
         examples=[{"success_rate": 99.5}],
+    )
+    traffic: TrafficSpec | None = Field(
+        default=None,
+        description="Requests that a probe in the cluster sends while the drill is under way, for checks of who answers and what fails; "
+        "needs `network` in `requires`, which simulated nodes lack.",
+        examples=[{"rate": 20}],
     )
     manifests: list[str] = Field(
         min_length=1,

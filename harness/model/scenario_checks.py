@@ -27,6 +27,7 @@ BUILT_IN_CHECKS: Final[dict[str, str]] = {
     "ends-in": "Every rollout's last phase is the expected one.",
     "settled": "Nothing changed any more during the settle time.",
     "recorded": "Everything that the scenario wants recorded was found.",
+    "one-controller": "No other controller wrote a rollout's status (told only where one did).",
     "nothing-forbidden": "The API server refused nothing to the controller under test.",
     "nothing-left": "Nothing that the drill created is left.",
 }

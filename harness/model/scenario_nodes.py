@@ -34,6 +34,14 @@ class NodesSpec(Model):
         description="At least this many schedulable nodes; 1 unless `count` or this is given.",
         examples=[2],
     )
+    replicas_per_eligible: int | None = Field(
+        default=None,
+        ge=1,
+        alias="replicasPerEligible",
+        description="On a cluster that is not ours, the value `replicas` is this many for each node that the drill may use, unless "
+        "`--set`, a variant or the matrix says otherwise; and exactly these nodes are needed. Elsewhere it means nothing.",
+        examples=[1],
+    )
     labels: dict[_Node, dict[str, str]] = Field(
         default={},
         description=f"Labels of single nodes, by the node's name. {_APART}",

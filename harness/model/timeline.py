@@ -20,6 +20,7 @@ from harness.model.timeline_outside import (
     QueriesCounted,
     StandIn,
 )
+from harness.model.timeline_traffic import TRAFFIC_TYPES, TrafficBegan, TrafficWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -265,6 +266,8 @@ class Leftovers:
     """Why the listing could not be made; then nothing is proven."""
     refused: tuple[str, ...] = ()
     """Resource types that may not be listed, so that nothing is claimed about them."""
+    explained: tuple[str, ...] = ()
+    """Why what is left did not go, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +297,8 @@ Observation = (
     | StandIn
     | Queries
     | QueriesCounted
+    | TrafficBegan
+    | TrafficWindow
 )
 
 _TYPES: Final[dict[str, type[Observation]]] = {
@@ -312,6 +317,7 @@ _TYPES: Final[dict[str, type[Observation]]] = {
         Leftovers,
         Kept,
         *OUTSIDE,
+        *TRAFFIC_TYPES,
     )
 }
 
@@ -406,7 +412,16 @@ def _parse_row(number: int, row: object) -> Observation:
     if cls is None:
         msg = f"line {number}: unknown observation {name!r}; allowed: {', '.join(sorted(_TYPES))}"
         raise TimelineError(msg)
-    for key in ("features", "items", "refused", "came", "statuses"):
+    for key in (
+        "features",
+        "items",
+        "refused",
+        "explained",
+        "came",
+        "statuses",
+        "answers",
+        "failures",
+    ):
         if key in row:
             row[key] = tuple(row[key])
     try:

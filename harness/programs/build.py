@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.programs.cache import Cache, Progress
-    from harness.programs.golang import Said
+    from harness.programs.command import Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Program:
     linker_flags: str = "-s -w"
     flags: tuple[str, ...] = ()
     """Further flags of `go build`."""
+    architecture: str = ""
+    """What it is to run on, as Go calls it; this machine unless given."""
 
     @property
     def label(self) -> str:
@@ -107,6 +109,7 @@ def compile_one(
         seconds=program.seconds,
         progress=progress,
         cancelled=cancelled,
+        architecture=program.architecture,
     )
 
 

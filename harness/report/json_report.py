@@ -10,7 +10,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model.report import DrillReport, EnvironmentFacts, PhaseRow, RolloutRow, RunReport
+from harness.model.report import (
+    DrillReport,
+    EnvironmentFacts,
+    Left,
+    PhaseRow,
+    RolloutRow,
+    RunReport,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +51,7 @@ def schema() -> dict[str, Any]:
     definitions.update(DrillReport=drill, RunReport=run)
     sparse = {
         (cls.__name__, item.name)
-        for cls in (DrillReport, EnvironmentFacts, PhaseRow, RolloutRow)
+        for cls in (DrillReport, EnvironmentFacts, Left, PhaseRow, RolloutRow)
         for item in dataclasses.fields(cls)
         if item.metadata.get("sparse")
     }

@@ -16,6 +16,7 @@ from harness.report.markdown_outside import calls, queries, stand_ins
 from harness.report.markdown_places import written
 from harness.report.markdown_rollouts import rollouts
 from harness.report.markdown_rows import rows
+from harness.report.markdown_traffic import traffic
 from harness.report.text import block, code, code_cell, esc, plural, short, table
 
 if TYPE_CHECKING:
@@ -82,9 +83,11 @@ def _render(report: DrillReport, limits: Limits, level: int) -> str:
             rollouts=rollouts(report, limits),
             calls=calls(report, limits),
             queries=queries(report),
+            traffic=traffic(report, limits),
             recorded=[_recorded(entry, limits) for entry in report.recorded[: limits.items]],
             left=_left(report),
             left_items=_left_items(report, limits),
+            left_explained=[esc(text) for text in report.left.explained],
             versions=_versions(report),
         )
     )
@@ -116,6 +119,9 @@ def _nodes(report: DrillReport) -> str:
     kind = esc(f"simulated ({env.simulated})") if env.simulated else "real"
     added = "".join(f" {esc(text)}." for text in env.addons)
     notes = "".join(f" {esc(text)}" for text in env.notes)
+    if env.cluster_kind == "existing" and not env.nodes:
+        # Whoever may not list them cannot tell real ones from simulated ones either.
+        return f"Nodes: not known, and whether they are real neither.{added} {REAL}{notes}"
     return f"Nodes: {kind}: {names}.{added} {SIMULATED if env.simulated else REAL}{notes}"
 
 

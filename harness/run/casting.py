@@ -8,14 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.clusters.addons import chosen
-from harness.clusters.base import ClusterError
+from harness.clusters.base import SIMULATED_IMAGE, ClusterError
 from harness.programs.threads import in_thread
 from harness.run.addons import needed
+from harness.run.beside import must_be_possible
 from harness.subjects.base import SubjectError, crd_digest
 from harness.subjects.select import make_subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from harness.clusters.addons import AddOn
     from harness.model.timeline import JSON
@@ -39,6 +41,7 @@ class Casting:
 
         Raises SubjectError, and ClusterError for an add-on. On a cluster that is not ours there is nothing to get for add-ons.
         """
+        must_be_possible(plan)
         for addon in chosen(plan.addons) if plan.embedded else ():
             async with self._getting:
                 await self._addon(addon)
@@ -52,7 +55,7 @@ class Casting:
             # One after the other: two builds at once take longer than one after the other, and say less.
             async with self._getting:
                 if name not in self._had:
-                    subject = make_subject(name)
+                    subject = make_subject(name, _image(plan))
                     await subject.obtain(self._say)
                     self._had[name] = subject
 
@@ -88,7 +91,7 @@ class Casting:
     async def subjects(self, plan: Plan) -> list[Subject]:
         """Return new subjects for a drill, in the order of their turns. Raises SubjectError."""
         await self.obtain(plan)
-        made = [make_subject(name) for name in plan.subjects]
+        made = [make_subject(name, _image(plan)) for name in plan.subjects]
         for subject in made:
             await subject.obtain(self._say)
         return made
@@ -97,6 +100,15 @@ class Casting:
         """Return the CRDs of the subject that a drill begins with; only after `obtain`."""
         return self._had[plan.subject].cluster_objects()
 
+    def archives(self, plan: Plan) -> list[Path]:
+        """Return the images of a drill's subjects that are in no registry; only after `obtain`."""
+        found = (getattr(self._had[name], "archive", None) for name in plan.subjects)
+        return list(dict.fromkeys(one for one in found if one is not None))
+
+    def roles(self, plan: Plan) -> list[JSON]:
+        """Return what the subject that a drill begins with has in the drill's namespace, its rights among it; only after `obtain`."""
+        return self._had[plan.subject].namespace_objects("drill")
+
     def addon_crds(self, plan: Plan) -> list[JSON]:
         """Return the CRDs of a drill's add-ons, none on a cluster that is not ours; only after `obtain`."""
         return [crd for name in plan.addons for crd in self._addons.get(name, ())]
@@ -104,3 +116,9 @@ class Casting:
     def digest(self, plan: Plan) -> str:
         """Return what subjects with the same CRDs have in common; only after `obtain`."""
         return crd_digest(self._had[plan.subject])
+
+
+def _image(plan: Plan) -> str:
+    """Return the image of a controller that runs as a pod; empty: one has to be made."""
+    # On an embedded cluster no container runs, and the drill is not begun.
+    return plan.controller_image or (SIMULATED_IMAGE if plan.embedded else "")

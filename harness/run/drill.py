@@ -25,15 +25,19 @@ from harness.kube.errors import KubeError
 from harness.model.outcome import Outcome
 from harness.model.timeline import HarnessError, Interrupted, Kept, Settled, Timeline
 from harness.model.timeline_outside import StandIn
-from harness.run import artefacts, subjects
+from harness.run import artefacts, cluster_logs, subjects
+from harness.run.belonging import Belonging
+from harness.run.beside import settle
+from harness.run.installed import premises
 from harness.run.objects import RefusedError
-from harness.run.outside import Outside, reachable
+from harness.run.outside import Outside
 from harness.run.parts import Parts, put_together
-from harness.run.preconditions import eligible_nodes, lacking_features, right_version
+from harness.run.preconditions import can_reach, eligible_nodes, lacking_features, right_version
 from harness.run.recorder import Recorder, WatchDied, served
 from harness.run.removal import remove_drill
 from harness.run.steps import run_steps
 from harness.run.subjects import Subjects
+from harness.run.traffic import TrafficProbe
 from harness.run.verbs.context import Context
 from harness.subjects.base import SubjectError
 
@@ -67,6 +71,7 @@ async def run_drill(
     client = await KubeClient.connect(cluster.kubeconfig, cluster.context, user_agent=agent)
     async with client:
         for one in (subject, *later):
+            settle(plan, place, one)
             await one.look(client)
         data = place.private / f"{plan.name.folder}.prometheus"
         outside = Outside(plan.resolved, data, place.say)
@@ -86,6 +91,9 @@ async def run_drill(
                 live.now,
                 missed=cluster.missed,
                 others=await served(client),
+                belonging=(
+                    Belonging(place.run, parts.namespace.drill) if place.namespace else None
+                ),
             )
             recording = [asyncio.create_task(recorder.run())]
             if parts.trail is not None:
@@ -136,9 +144,9 @@ async def _observe(parts: Parts, recorder: Recorder) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_prepare_subject(parts))
         tasks.create_task(_synced(recorder))
-    in_cluster = parts.subject.service_account is None
-    near = reachable(parts.plan.resolved, in_cluster=in_cluster, now=live.now())
-    preconditions = [one for one in (eligible_nodes(parts), right_version(parts), near) if one]
+    near = can_reach(parts)
+    usual = (eligible_nodes(parts), right_version(parts), near)
+    preconditions = [*(one for one in usual if one), *premises(parts)]
     for precondition in preconditions:
         live.observe(precondition)
     if not all(precondition.holds for precondition in preconditions):
@@ -155,12 +163,31 @@ async def _observe(parts: Parts, recorder: Recorder) -> None:
         upgrade_kubernetes=lambda version: _upgrade_kubernetes(parts, version),
         say=lambda line: parts.place.say(f"{parts.plan.name.title}: {line}"),
         outside=parts.outside,
+        traffic=_traffic(parts),
     )
     try:
         await _run(context, parts, recorder)
     finally:
+        if context.traffic is not None:
+            await context.traffic.close()
         for part, by in parts.place.cluster.stand_ins(parts.plan.addons):
             live.observe(StandIn(live.now(), part, by))
+
+
+def _traffic(parts: Parts) -> TrafficProbe | None:
+    given = parts.plan.resolved.traffic
+    if given is None:
+        return None
+    place = parts.place
+    return TrafficProbe(
+        given,
+        client=parts.client,
+        maker=parts.maker,
+        live=parts.live,
+        namespace=parts.namespace.key.name,
+        image=place.cluster.workload_image,
+        adaptation=place.adaptation,
+    )
 
 
 async def _run(context: Context, parts: Parts, recorder: Recorder) -> None:
@@ -174,6 +201,8 @@ async def _run(context: Context, parts: Parts, recorder: Recorder) -> None:
         if parts.trail is not None:
             parts.trail.flush()
         await parts.outside.complete()
+        if context.traffic is not None:
+            await context.traffic.complete()
         live.observe(Settled(live.now(), "end"))
 
 
@@ -209,6 +238,9 @@ async def _finish(parts: Parts) -> DrillReport:
         observations = parts.live.observations
         logs = subjects.logs(parts)
         artefacts.write_evidence(parts.folder, observations, logs, parts.publishable)
+    if not report.verdict.as_expected:
+        place = parts.place
+        await cluster_logs.keep(place.cluster, parts.folder, parts.publishable, place.say)
     title, outcome = parts.plan.name.title, report.verdict.outcome
     try:
         if parts.place.keep:

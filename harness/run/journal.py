@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import platformdirs
-import psutil
 
+from harness.clusters.embedded.records import is_alive, this_process
 from harness.kube.resource import Resource
 
 if TYPE_CHECKING:
@@ -85,10 +85,7 @@ class Reach:
 
     def alive(self) -> bool:
         """Whether the run's process still exists."""
-        try:
-            return abs(psutil.Process(self.pid).create_time() - self.pid_started) < 1
-        except psutil.Error:
-            return False
+        return is_alive(self.pid, self.pid_started)
 
 
 @dataclass(slots=True)
@@ -107,8 +104,7 @@ class Journal:
         """
         folder = state_dir() / "journals"
         folder.mkdir(parents=True, exist_ok=True)
-        me = psutil.Process()
-        reach = Reach(run, cluster, str(kubeconfig), context, me.pid, me.create_time())
+        reach = Reach(run, cluster, str(kubeconfig), context, *this_process())
         journal = cls(folder / f"{run}.{cluster}.jsonl", reach)
         journal._append([{"run": _plain(reach)}], sync=True)
         return journal

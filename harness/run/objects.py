@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING
 
 from harness.kube.resource import KNOWN, Resource
+from harness.run.adapt.group import moved_resource
 from harness.run.identity import DRILL_LABEL, FIELD_MANAGER
 from harness.run.journal import Entry, Journal, ObjectKey
 from harness.run.together import together
@@ -24,9 +25,11 @@ class RefusedError(Exception):
 class ResourceMap:
     """From an object's apiVersion and kind to where it is served; asks the server only for what is not built in."""
 
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(self, client: KubeClient, api_group: str = "") -> None:
+        """`api_group` is that of Canaries; empty: Flagger's."""
         self._client = client
-        self._known = {(r.api_version, r.kind): r for r in KNOWN}
+        known = (moved_resource(one, api_group) for one in KNOWN)
+        self._known = {(r.api_version, r.kind): r for r in known}
         self._discovered = False
 
     async def find(self, api_version: str, kind: str) -> Resource:
@@ -67,9 +70,16 @@ class ResourceMap:
 class Maker:
     """Creates and applies the objects of one drill."""
 
-    def __init__(self, client: KubeClient, journal: Journal, labels: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        journal: Journal,
+        labels: Mapping[str, str],
+        *,
+        api_group: str = "",
+    ) -> None:
         self.client = client
-        self.resources = ResourceMap(client)
+        self.resources = ResourceMap(client, api_group)
         self._journal = journal
         self._labels = dict(labels)
         self._made: dict[ObjectKey, Entry] = {}

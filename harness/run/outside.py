@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.actions import ApplyAsStep, GateStep, MetricStep, PatchStep
 from harness.model.standins import PROMETHEUS, RECEIVER, addressed
-from harness.model.timeline import HarnessError, Precondition
+from harness.model.timeline import HarnessError
 from harness.model.timeline_outside import Call, GateChanged, StandIn
 from harness.programs.errors import ProgramError
 from harness.programs.threads import in_thread
@@ -196,14 +196,3 @@ class Outside:
                 "install prometheus, or name one with DRILL_PROMETHEUS=FILE"
             )
             live.observe(HarnessError(live.now(), message))
-
-
-def reachable(resolved: Resolved, *, in_cluster: bool, now: float) -> Precondition | None:
-    """Return whether the subject can reach the stand-ins; None when it can, or there are none."""
-    if not in_cluster or not resolved.placeholders:
-        return None
-    reason = (
-        "the subject runs in the cluster, and what the scenario declares as receiver or metrics listens on the loopback "
-        "of this machine only"
-    )
-    return Precondition(now, holds=False, reason=reason)

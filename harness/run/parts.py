@@ -20,7 +20,8 @@ from harness.run.live import Live
 from harness.run.namespace import make_namespace
 from harness.run.objects import Maker
 from harness.run.redact import Redactor
-from harness.run.subjects import suffix
+from harness.run.scoped import Visitor, enter
+from harness.run.subjects import objects_of, runs_in_cluster, suffix
 from harness.run.timeline_file import TimelineFile
 from harness.scenario.manifests import DrillContext, render
 
@@ -59,6 +60,8 @@ class Parts:
     """Counts the subject's requests, where the cluster tells."""
     outside: Outside
     """The stand-ins for what is outside the cluster."""
+    own_credentials: bool = False
+    """Whether the subject runs with the user's credentials, since it could be given none of its own."""
 
     @property
     def subject(self) -> Subject:
@@ -92,6 +95,8 @@ class Parts:
             # An API server that has not read its roles yet refuses everything to everybody, and a namespace takes the rights in it
             # along when it goes, before the objects: neither says anything about rights.
             return
+        if event == "exited" and self.subjects.removing and runs_in_cluster(self.subject):
+            return  # its pod went with its namespace
         self.live.observe(SubjectState(self.live.now(), event, detail))
 
     def publishable(self, text: str) -> str:
@@ -115,21 +120,26 @@ async def put_together(
     """
     redactor = Redactor()
     marks = labels(place.run, plan.name.label)
+    maker = Maker(client, place.journal, marks, api_group=place.adaptation.api_group)
     # Rendered before there is a namespace, so that an invalid manifest leaves nothing behind.
-    wanted = namespace_name(plan.resolved.name)
-    rendered = await _rendered(plan, place, wanted, outside)
-    names = itertools.chain([wanted], iter(lambda: namespace_name(plan.resolved.name), None))
-    namespace = await make_namespace(
-        client, place.journal, marks, plan.resolved.name, draw=lambda _: next(names)
-    )
+    wanted = place.namespace or namespace_name(plan.resolved.name)
+    manifests, notes = await _manifests(plan, place, wanted, outside)
+    objects = [obj for several in manifests.values() for obj in several]
+    own_credentials = False
+    if place.namespace:
+        visitor = _visitor(plan, place, subjects.current)
+        entered = await enter(maker, place.journal, place.namespace, objects, visitor)
+        namespace, own_credentials = entered.namespace, entered.own_credentials
+        notes += entered.notes
+    else:
+        names = itertools.chain([wanted], iter(lambda: namespace_name(plan.resolved.name), None))
+        namespace = await make_namespace(
+            client, place.journal, marks, plan.resolved.name, draw=lambda _: next(names)
+        )
     place.namespaces.add(namespace.key.name)
     if namespace.key.name != wanted:
-        rendered = await _rendered(plan, place, namespace.key.name, outside)
-    manifests: dict[str, list[JSON]] = {}
-    changed, notes = adapted([one.object for one in rendered], place.adaptation)
-    for manifest, obj in zip(rendered, changed, strict=True):
-        manifests.setdefault(manifest.file, []).append(obj)
-    objects = [obj for several in manifests.values() for obj in several]
+        manifests, notes = await _manifests(plan, place, namespace.key.name, outside)
+        objects = [obj for several in manifests.values() for obj in several]
     # Before anything is written, so that no secret of theirs reaches an output even once.
     redactor.learn(objects)
     anonymiser = _anonymiser(place, objects) if place.anonymise else None
@@ -146,7 +156,6 @@ async def put_together(
     )
     file = TimelineFile(folder / artefacts.TIMELINE, header, redactor, anonymiser)
     live = Live(header, file, time.monotonic())
-    maker = Maker(client, place.journal, marks)
     return Parts(
         plan,
         place,
@@ -162,6 +171,29 @@ async def put_together(
         manifests,
         _trail(place, live, objects),
         outside,
+        own_credentials,
+    )
+
+
+async def _manifests(
+    plan: Plan, place: Place, namespace: str, outside: Outside
+) -> tuple[dict[str, list[JSON]], list[str]]:
+    """Return the rendered objects as this cluster gets them, by file, and what was changed in them."""
+    rendered = await _rendered(plan, place, namespace, outside)
+    changed, notes = adapted([one.object for one in rendered], place.adaptation)
+    manifests: dict[str, list[JSON]] = {}
+    for manifest, obj in zip(rendered, changed, strict=True):
+        manifests.setdefault(manifest.file, []).append(obj)
+    return manifests, notes
+
+
+def _visitor(plan: Plan, place: Place, subject: Subject) -> Visitor:
+    return Visitor(
+        plan.name.label,
+        subject.facts.rollout,
+        objects_of(subject, place.namespace, place.adaptation),
+        subject.service_account,
+        bound=runs_in_cluster(subject),
     )
 
 
@@ -187,5 +219,7 @@ def _anonymiser(place: Place, objects: list[JSON]) -> Anonymiser:
     anonymiser.learn(objects)
     for node in place.cluster.facts.nodes:
         anonymiser.learn_node(node)
+    for names in place.node_names:
+        anonymiser.learn_node(*names)
     anonymiser.learn_cluster(place.cluster.facts.name)
     return anonymiser

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.run.journal import Journal
     from harness.run.leftovers import Key, Listing
     from harness.run.signals import Stop
+    from harness.subjects.detect import Controller
 
 
 @dataclass(slots=True)
@@ -39,6 +40,12 @@ class Place:
     anonymise: bool = False
     adaptation: Adaptation = field(default_factory=Adaptation)
     """What is changed in manifests for this cluster."""
+    node_names: tuple[tuple[str, ...], ...] = ()
+    """The names of each node of a cluster that is not ours, those that drills do not use among them."""
+    observed: tuple[Controller, ...] = ()
+    """Controllers that are there and act on the drills' Canaries: what the subject `installed` stands for."""
+    namespace: str = ""
+    """One that is there already and stays, in which the drills run one after the other; empty: each makes one of its own."""
     namespaces: set[str] = field(default_factory=set)
     """Of all drills of the run so far."""
     shared: set[Key] = field(default_factory=set)

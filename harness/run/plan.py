@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.clusters.addons import among
 from harness.model.actions import HandbackStep, NodeStep, UpgradeStep
-from harness.model.names import BUNDLED
+from harness.model.names import IN_CLUSTER, is_bundled
 from harness.run.identity import DrillName
 from harness.subjects.names import parse
 
@@ -30,6 +30,8 @@ class Plan:
     """As the user chose it, e.g. `embedded` or `context:dev`."""
     reproduce: str
     """The command that runs this drill again."""
+    controller_image: str = ""
+    """Of a bundled controller that runs as a pod; empty: one is made and loaded, where the cluster's nodes can be loaded."""
 
     @property
     def name(self) -> DrillName:
@@ -44,6 +46,11 @@ class Plan:
     def subjects(self) -> tuple[str, ...]:
         """All subjects in the order of their turns: the first one, and one for each step that upgrades to another."""
         return self.subject, *(a.subject for a in self._upgrades if a.subject is not None)
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether one of its subjects runs as a pod that the drill makes."""
+        return IN_CLUSTER in self.subjects
 
     @property
     def kubernetes(self) -> tuple[str, ...]:
@@ -80,7 +87,7 @@ class Plan:
     def slow(self) -> bool:
         """Whether it takes minutes, or needs programs that nobody asked for by choosing it among others."""
         own = self.resolved.subjects if self.resolved.subject else self.resolved.subjects[1:]
-        others = any(name != BUNDLED for name in own)
+        others = any(name is None or not is_bundled(name) for name in own)
         versions = bool(self.kubernetes or self.resolved.kubernetes)
         return self.resolved.slow or others or versions
 

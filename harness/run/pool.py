@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
 
 from harness import __version__
 from harness.clusters.base import ClusterError
@@ -22,12 +22,15 @@ from harness.kube.client import KubeClient
 from harness.kube.config import preload
 from harness.kube.errors import KubeError
 from harness.kube.resource import CRD, NODE
+from harness.run.adapt.group import in_group
 from harness.run.addons import provide
+from harness.run.beside import Beside, beside
 from harness.run.casting import Casting
 from harness.run.crds import differs
+from harness.run.existing import Wanted, prepare
 from harness.run.identity import slug
 from harness.run.journal import Journal, state_dir
-from harness.run.leftovers import list_everything
+from harness.run.leftovers import NOTHING, list_everything
 from harness.run.place import Place
 from harness.run.shared import install_shared, remove_shared
 
@@ -40,6 +43,10 @@ if TYPE_CHECKING:
     from harness.model.timeline import JSON
     from harness.run.plan import Options, Plan
     from harness.run.signals import Stop
+
+
+FEWEST_REAL: Final = 2
+"""Nodes of a real cluster that is made for drills which do not say how many they need exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,11 @@ def key_of(plan: Plan, crds: str) -> Key:
     """Return the key of the cluster that `plan` needs, whose first subject's CRDs have the digest `crds`."""
     nodes = plan.resolved.nodes
     alone = plan.name.title if plan.alone else ""
-    return Key(nodes.number, crds, plan.resolved.kubernetes, plan.addons, alone, nodes.apart)
+    number = nodes.number
+    if nodes.count is None and not plan.embedded:
+        # A real cluster takes half a minute to make: whatever number will do, all drills do with the same one.
+        number = max(number, FEWEST_REAL)
+    return Key(number, crds, plan.resolved.kubernetes, plan.addons, alone, nodes.apart)
 
 
 class Pool:
@@ -85,6 +96,8 @@ class Pool:
         self._places: dict[Key, Place] = {}
         self._refused: dict[Key, ClusterError | KubeError] = {}
         """Clusters that could not be had: what took a minute to fail is not tried again for every drill."""
+        self._loaded: set[tuple[Key, Path]] = set()
+        """Images of subjects that are in no registry, and the clusters whose nodes have them."""
         self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -115,7 +128,12 @@ class Pool:
                 except (ClusterError, KubeError) as error:
                     self._refused[key] = error
                     raise
-            return self._places[key]
+            place = self._places[key]
+            for archive in self.casting.archives(plan):
+                if (key, archive) not in self._loaded:
+                    await place.cluster.load(archive, self._say)
+                    self._loaded.add((key, archive))
+            return place
 
     async def _open(self, key: Key, plan: Plan) -> Place:
         crds = self.casting.crds(plan)
@@ -123,13 +141,22 @@ class Pool:
 
         async def suits(cluster: Cluster) -> str:
             async with _client(cluster) as client:
-                nodes, _ = await client.list(NODE)
-                names = cluster.facts.nodes
-                return otherwise(nodes, names, plan.resolved.nodes) or await foreign_crd(
-                    client, [*crds, *addons]
-                )
+                if cluster.facts.kind == "embedded":
+                    nodes, _ = await client.list(NODE)
+                    why = otherwise(nodes, cluster.facts.nodes, plan.resolved.nodes)
+                else:
+                    # Real nodes are what they are; the drill's own precondition counts them.
+                    why = ""
+                try:
+                    group = (await self._beside(client, cluster, plan)).api_group
+                except ClusterError as error:
+                    return str(error)
+                return why or await foreign_crd(client, [*in_group(crds, group), *addons])
 
         loading = asyncio.create_task(asyncio.to_thread(preload))
+        if not plan.embedded:
+            # Opening another cluster begins with asking it: two threads that import one package at once can wait for each other.
+            await loading
         cluster = await self._stack.enter_async_context(
             open_cluster(
                 self._options.cluster,
@@ -146,6 +173,16 @@ class Pool:
             )
         )
         await loading
+        async with _client(cluster) as client:
+            # Before anything is written down or made: a cluster that is not ours may have no place for drills.
+            with_others = await self._beside(client, cluster, plan)
+            prepared = await prepare(client, cluster, self._wanted(plan, with_others.api_group))
+        cluster = prepared.cluster
+        if with_others.told:
+            self._say(with_others.told)
+        notes = (*cluster.facts.notes, *with_others.notes)
+        cluster = replace(cluster, facts=replace(cluster.facts, notes=notes))
+        crds = in_group(crds, with_others.api_group)
         name = slug(cluster.facts.name)
         private = state_dir() / "runs" / self._run / name
         private.mkdir(parents=True, exist_ok=True)
@@ -154,10 +191,14 @@ class Pool:
         # Also when the rest is kept: raw logs and tokens are for nobody, and the subject has ended.
         self._stack.callback(_forget, private)
         self._stack.push_async_callback(self._close, cluster, journal)
+        namespace = self._options.namespace
         async with _client(cluster) as client:
-            shared = await install_shared(client, journal, crds, self._run, cluster.facts.kind)
+            # In a namespace of others nothing is made, or looked at, outside of it, but for types that nobody else knows.
+            own = crds if with_others.api_group or not namespace else []
+            needed = [*own, *(() if namespace else prepared.shared)]
+            shared = await install_shared(client, journal, needed, self._run, cluster.facts.kind)
             cluster = await provide(client, cluster, key.addons, addons, self._say)
-            before = await list_everything(client)
+            before = NOTHING if namespace else await list_everything(client)
         return Place(
             cluster=cluster,
             run=self._run,
@@ -169,7 +210,27 @@ class Pool:
             binaries=self._options.binaries,
             keep=self._options.keep,
             anonymise=self._options.anonymise,
+            adaptation=replace(prepared.adaptation, api_group=with_others.api_group),
+            node_names=prepared.names,
+            observed=with_others.observed,
+            namespace=namespace,
             shared=shared,
+        )
+
+    async def _beside(self, client: KubeClient, cluster: Cluster, plan: Plan) -> Beside:
+        return await beside(client, cluster, plan, self._run, self._options.namespace)
+
+    def _wanted(self, plan: Plan, group: str) -> Wanted:
+        options, casting = self._options, self.casting
+        # Those of a group of its own are made in any case, whatever else may not be made beside a namespace.
+        made = bool(group and options.namespace)
+        return Wanted(
+            options.nodes,
+            options.node_selector,
+            options.namespace,
+            options.image,
+            () if made else tuple(in_group(casting.crds(plan), group)),
+            tuple(in_group(casting.roles(plan), group)),
         )
 
     async def _close(self, cluster: Cluster, journal: Journal) -> None:
@@ -181,8 +242,9 @@ class Pool:
         elif journal.entries:
             try:
                 async with _client(cluster) as client:
-                    for problem in await remove_shared(client, journal):
-                        self._say(problem)
+                    left = await remove_shared(client, journal)
+                for sentence in (*left.stays, *left.problems):
+                    self._say(sentence)
             except KubeError as error:
                 self._say(f"what the run's drills shared could not be removed: {error}")
         journal.close()

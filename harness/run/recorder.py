@@ -17,12 +17,15 @@ from harness.kube.resource import Resource, parse_api_version
 from harness.kube.watch import Listed, Timing, watch
 from harness.model.timeline import JSON, HarnessError, Header, ObjectSeen, Observation, WatchState
 from harness.run.catch_up import changes_between
+from harness.subjects.base import SUBJECT_LABEL
+from harness.subjects.bundled_objects import CONTROLLER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from harness.kube.client import KubeClient
     from harness.model.timeline import RolloutKind
+    from harness.run.belonging import Belonging
     from harness.run.catch_up import Missed
     from harness.run.redact import Redactor
 
@@ -50,6 +53,8 @@ WHERE_SERVED: Final = (
     Resource("networking.internal.knative.dev", "v1alpha1", "ingresses", "Ingress"),
 )
 """The same for types of other projects, where the cluster serves them when the drill begins; of a kind in several versions the first."""
+SPARED: Final = (kinds.EVENT, kinds.RESOURCEQUOTA, kinds.CONFIGMAP, kinds.SECRET)
+"""Types that need not be watched where a user has rights in one namespace only, perhaps not all of them."""
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 _AGAIN: Final = 0.1
 """Seconds between two comparisons with the server in `Recorder.complete`."""
@@ -81,7 +86,8 @@ class Recorder:
     `sink` is called in the order in which things were seen, from within `run`; objects are redacted
     before. `clock` gives the seconds since the header's `started_at`. `missed` tells what a cluster's
     storage remembers of changes that a watch could not deliver (`Cluster.missed`). `others` are types that
-    are watched as well, as far as the credentials allow it: those that `served` returns.
+    are watched as well, as far as the credentials allow it: those that `served` returns. `belonging` sorts
+    what is seen in a namespace that others use, too; there some types may be out of reach (`SPARED`).
     """
 
     def __init__(
@@ -95,15 +101,18 @@ class Recorder:
         timing: Timing = TIMING,
         missed: Missed | None = None,
         others: Sequence[Resource] = (),
+        belonging: Belonging | None = None,
     ) -> None:
         self._client = client
+        self._belonging = belonging
         self._missed = missed
         self._sink = sink
         self._redactor = redactor
         self._clock = clock
         self._timing = timing
         types = (*RECORDED, rollout_resource(header.subject.rollout))
-        self._tracks = [_Track(r, header.namespace) for r in types]
+        spared = SPARED if belonging is not None else ()
+        self._tracks = [_Track(r, header.namespace, optional=r in spared) for r in types]
         self._tracks.append(_Track(kinds.HPA, header.namespace, optional=True))
         self._tracks.append(_Track(kinds.NODE, None, optional=True))
         self._tracks += [_Track(r, header.namespace, optional=True) for r in others]
@@ -186,6 +195,8 @@ class Recorder:
             if track.optional and isinstance(error, Forbidden):
                 track.off = True
                 track.synced.set()
+                if track.resource == kinds.SECRET:
+                    self._secrets_known.set()  # none can be read here, so none can be told
                 return
             message = self._redactor.text(f"the watch of {track.resource.label} died: {error}")
             self._sink(HarnessError(self._clock(), message))
@@ -248,6 +259,13 @@ class Recorder:
 
     def _seen(self, track: _Track, change: Change, obj: JSON) -> None:
         before = track.known.get(_uid(obj))
+        if _of_subject(obj):
+            # Followed like any other object, so that nothing seems to be missing; but it is no part of what is drilled.
+            if change == "DELETED":
+                track.known.pop(_uid(obj), None)
+            else:
+                track.known[_uid(obj)] = {"metadata": obj["metadata"]}
+            return
         redacted = self._redactor.object(obj)
         if track.resource == kinds.NODE:
             redacted = _slim_node(redacted)
@@ -257,7 +275,11 @@ class Recorder:
             track.known[_uid(obj)] = redacted
             if track.resource == kinds.NODE and before and _placing(before) == _placing(redacted):
                 return  # heartbeats say nothing about where pods can run
-        self._sink(ObjectSeen(self._clock(), change, redacted))
+        seen = [(change, redacted)]
+        if self._belonging is not None:
+            seen = self._belonging.sort(change, redacted)
+        for what, state in seen:
+            self._sink(ObjectSeen(self._clock(), what, state))
 
     def _state(
         self,
@@ -300,6 +322,14 @@ async def served(client: KubeClient) -> list[Resource]:
         if any(row.get("name") == one.plural for row in listed):
             found[one.group, one.kind] = one
     return list(found.values())
+
+
+def _of_subject(obj: JSON) -> bool:
+    """Whether an object belongs to a subject that runs in the drill's namespace, or is an event about one."""
+    if SUBJECT_LABEL in (obj["metadata"].get("labels") or {}):
+        return True
+    # An event has no label, and may come before what it is about.
+    return str((obj.get("involvedObject") or {}).get("name", "")).startswith(CONTROLLER)
 
 
 def _slim_node(node: JSON) -> JSON:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Final
 from harness.kube.errors import KubeError
 from harness.model.timeline import Leftovers
 from harness.run.leftovers import Listing, Mine, count_in_namespace, left_behind, list_everything
+from harness.run.patience import patiently
+from harness.run.scoped import remove_scoped
+from harness.run.stuck_look import why_stuck
 from harness.run.teardown import GONE_WITHIN, tear_down
 
 if TYPE_CHECKING:
@@ -26,22 +29,11 @@ PER_OBJECT: Final = 0.05
 
 async def remove_drill(client: KubeClient, place: Place, namespace: Entry, live: Live) -> Leftovers:
     """Remove the drill's objects and return what the listing found; an error is part of the result, never raised."""
+    if place.namespace:
+        return await remove_scoped(client, place, namespace, live)
     began = time.monotonic()
-    name = namespace.key.name
-    mine = [entry for entry in place.journal.entries if entry.drill == namespace.drill]
     try:
-        removed, _ = await count_in_namespace(client, name)
-        removal = await tear_down(
-            client,
-            place.journal,
-            only=mine,
-            first_kinds=(live.header.subject.rollout.kind,),
-            within=GONE_WITHIN + PER_OBJECT * sum(removed.values()),
-        )
-        items, listing = await _look_twice(client, place, name, namespace.drill)
-        error = ""
-        if removal.problems and not items:
-            error = "; ".join(removal.problems)
+        return await patiently(lambda: _removed(client, place, namespace, live, began))
     except KubeError as problem:
         return Leftovers(
             live.now(),
@@ -51,15 +43,35 @@ async def remove_drill(client: KubeClient, place: Place, namespace: Entry, live:
             time.monotonic() - began,
             error=f"nothing could be listed: {problem}",
         )
-    removed = {**removed, **removal.removed}
+
+
+async def _removed(
+    client: KubeClient, place: Place, namespace: Entry, live: Live, began: float
+) -> Leftovers:
+    name = namespace.key.name
+    mine = [entry for entry in place.journal.entries if entry.drill == namespace.drill]
+    removed, _ = await count_in_namespace(client, name)
+    removal = await tear_down(
+        client,
+        place.journal,
+        only=mine,
+        first_kinds=(live.header.subject.rollout.kind,),
+        within=GONE_WITHIN + PER_OBJECT * sum(removed.values()),
+    )
+    items, listing = await _look_twice(client, place, name, namespace.drill)
+    error = ""
+    if removal.problems and not items:
+        error = "; ".join(removal.problems)
+    explained = await why_stuck(client, name) if items or error else ()
     return Leftovers(
         live.now(),
         tuple(items),
         listing.kinds,
-        removed,
+        {**removed, **removal.removed},
         time.monotonic() - began,
         error,
         listing.refused,
+        explained,
     )
 
 
@@ -69,6 +81,7 @@ async def _look_twice(
     for look in (1, 2):
         after = await list_everything(client)
         mine = Mine(
+            run=place.run,
             drill=drill,
             namespace=namespace,
             exclusive=place.cluster.facts.exclusive,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.model.names import BUNDLED
+from harness.model.names import BUNDLED, IN_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,15 +36,20 @@ def subject_of(resolved: Resolved, asked: str | None, otherwise: str = BUNDLED) 
 def check(plan: Plan) -> None:
     """Raise ChoiceError or SubjectError when a drill asks for what there is not; looked at before anything is begun.
 
-    Its subjects' names, the cluster, the versions of Kubernetes, and a cluster of its own where it needs one.
+    Its subjects' names, the cluster (a protected context is none), the versions of Kubernetes, and a cluster of its own where it needs one.
     """
     from harness.clusters.base import ChoiceError
+    from harness.clusters.protected import refuse_protected
     from harness.clusters.select import ALONE, parse
     from harness.subjects.select import check_subject
 
     for subject in plan.subjects:
         check_subject(subject)
     choice = parse(plan.cluster)
+    if choice.kind == "context":
+        refuse_protected(choice.name)
+    if why := no_pod(plan):
+        raise ChoiceError(why)
     if plan.alone and choice != ALONE:
         raise ChoiceError(needs_own_cluster(plan))
     if choice.kind == "embedded":
@@ -52,6 +57,23 @@ def check(plan: Plan) -> None:
 
         for version in filter(None, (plan.resolved.kubernetes, *plan.kubernetes)):
             kubernetes_version(version)
+
+
+def no_pod(plan: Plan) -> str:
+    """Return why a subject that runs as a pod cannot run there; empty when it can.
+
+    On an embedded cluster a scenario that names such a subject itself is `unsupported`, like one that requires real pods.
+    """
+    from harness.clusters.select import parse
+
+    if not plan.in_cluster:
+        return ""
+    kind = parse(plan.cluster).kind
+    if kind == "embedded" and plan.resolved.subject is None:
+        return f"{IN_CLUSTER} runs as a pod, and on an embedded cluster no container runs: use --cluster kind, k3s or context:NAME, or --subject {BUNDLED}."
+    if kind == "context" and not plan.controller_image:
+        return f"{IN_CLUSTER} on a cluster of your own needs an image that it can pull, or has: --controller-image IMAGE; `drill controller image` makes one."
+    return ""
 
 
 def needs_own_cluster(plan: Plan) -> str:
@@ -64,31 +86,42 @@ def needs_own_cluster(plan: Plan) -> str:
     )
 
 
-def select(
+def select(  # noqa: PLR0917 - what a selection consists of
     names: Sequence[str],
     folders: Sequence[Path],
     variants: Sequence[str] = (),
     sets: Mapping[str, str] | None = None,
     across: Mapping[str, Sequence[Any]] | None = None,
+    eligible: int | None = None,
 ) -> list[tuple[Loaded, Resolved]]:
     """Return the drills of the scenarios called `names` (all, when there are none), of all variants or of `variants`.
 
-    With `across`, each of them for every combination of these values, as if they stood in the scenario's matrix. A name may carry its variant, as in `node-spread-blue-green[with-key]`. Raises ScenarioError for a scenario that is unknown or
+    With `across`, each of them for every combination of these values, as if they stood in the scenario's matrix. `eligible` is
+    the number of nodes on a cluster that is not ours, for scenarios whose replicas follow from it. A name may carry its variant, as in `node-spread-blue-green[with-key]`. Raises ScenarioError for a scenario that is unknown or
     broken, an unknown variant, or a value that does not fit.
     """
     from harness.scenario.catalogue import find, split
 
+    dirs = [Path(folder) for folder in folders]
     own = [split(name) for name in names]
-    loaded = find([name for name, _ in own], [Path(folder) for folder in folders])
-    wanted: dict[str, list[str]] = {}
-    for (_, variant), scenario in zip(own, loaded, strict=False):
-        if variant is not None:
-            wanted.setdefault(scenario.name, []).append(variant)
+    loaded = find(list(dict.fromkeys(name for name, _ in own)), dirs)
+    # A scenario may be named several times, each time with another variant.
+    wanted: dict[str, list[str | None]] = {}
+    for name, variant in own:
+        known = next((one.name for one in loaded if one.name == name), None)
+        wanted.setdefault(known or find([name], dirs)[0].name, []).append(variant)
     return [
         (scenario, drill)
         for scenario in loaded
-        for drill in variants_of(scenario, wanted.get(scenario.name, variants), sets, across)
+        for drill in variants_of(
+            scenario, _asked(wanted.get(scenario.name, [None]), variants), sets, across, eligible
+        )
     ]
+
+
+def _asked(own: Sequence[str | None], variants: Sequence[str]) -> list[str]:
+    """Return the variants that stand with a scenario's name; where it stands alone once, those that are asked of all."""
+    return list(variants) if None in own else [one for one in own if one is not None]
 
 
 def variants_of(
@@ -96,8 +129,11 @@ def variants_of(
     variants: Sequence[str],
     sets: Mapping[str, str] | None = None,
     across: Mapping[str, Sequence[Any]] | None = None,
+    eligible: int | None = None,
 ) -> list[Resolved]:
     """Return the drills of one scenario, of all variants when none is named; each once."""
     wanted: Sequence[str | None] = variants or [None]
-    chosen = [drill for variant in wanted for drill in loaded.resolve(variant, sets, across)]
+    chosen = [
+        drill for variant in wanted for drill in loaded.resolve(variant, sets, across, eligible)
+    ]
     return list({drill.id: drill for drill in chosen}.values())

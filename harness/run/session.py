@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.checks.refusals import explained
 from harness.clusters.base import ChoiceError, ClusterError
 from harness.kube.errors import KubeError
 from harness.model.outcome import ExitCode, combine
@@ -72,7 +73,8 @@ async def run_session(
     errors: dict[str, Exception] = {}
     casting = Casting(say)
     groups = await _grouped(plans, casting, stop, errors)
-    limit = asyncio.Semaphore(options.jobs)
+    # In one namespace names can be used once only, and a controller acts on all that it finds there.
+    limit = asyncio.Semaphore(1 if options.namespace else options.jobs)
 
     async def one(pool: Pool, plan: Plan) -> None:
         async with limit:
@@ -110,7 +112,7 @@ async def run_session(
     reports = tuple(finished[title] for title in order if title in finished)
     session = Session(
         RunReport(run, reports),
-        errors=[f"{title}: {errors[title]}" for title in order if title in errors],
+        errors=[f"{title}: {explained(str(errors[title]))}" for title in order if title in errors],
         misused=any(isinstance(error, ChoiceError | ScenarioError) for error in errors.values()),
         interrupted=stop.event.is_set(),
         matrix=of_run(plans, finished, errors) if reports else None,

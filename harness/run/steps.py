@@ -51,27 +51,33 @@ async def _run_step(context: Context, step: Step) -> bool:
             return False
         note("acted", done or "")
     if step.until is not None and step.within is not None:
-        expression = Expression.compile(step.until)
-        holds = _holds(live, expression)
-        crash = _crash_watch(context, len(live.observations))
-        held = await live.wait_for(lambda: holds() or crash() is not None, step.within)
-        if not holds():
-            crashed = crash()
-            if crashed is not None:
-                note(
-                    "failed",
-                    f"the subject ended by itself ({crashed}); {describe(live.state.world())}",
-                )
-                return False
-            if not held:
-                seen = describe(live.state.world())
-                note(
-                    "timed-out",
-                    f"`{step.until}` did not hold within {step.within:g} s; last seen: {seen}",
-                )
-                return False
+        problem = await _waited(context, step.until, step.within)
+        if problem is not None:
+            note(*problem)
+            return False
+    try:
+        if context.traffic is not None and not await context.traffic.flows(step.name):
+            return False
+    except (ApiError, RefusedError) as error:
+        note("failed", str(error))
+        return False
     note("held")
     return True
+
+
+async def _waited(context: Context, until: str, within: float) -> tuple[str, str] | None:
+    """Wait for a condition; return how the step ended otherwise, and what was seen last."""
+    live = context.live
+    holds = _holds(live, Expression.compile(until))
+    crash = _crash_watch(context, len(live.observations))
+    await live.wait_for(lambda: holds() or crash() is not None, within)
+    if holds():
+        return None
+    seen = describe(live.state.world())
+    crashed = crash()
+    if crashed is not None:
+        return "failed", f"the subject ended by itself ({crashed}); {seen}"
+    return "timed-out", f"`{until}` did not hold within {within:g} s; last seen: {seen}"
 
 
 def _holds(live: Live, expression: Expression) -> Callable[[], bool]:

@@ -6,20 +6,27 @@ stopped at the end, when no finalizer needs them any more.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.controller.flags import written
 from harness.kube import access
+from harness.kube.own_access import write_own
+from harness.model.names import IN_CLUSTER
 from harness.model.standins import addressed
+from harness.run.adapt import adapted
+from harness.run.adapt.roles import without_groups
 from harness.run.crds import replace_crds
 from harness.run.objects import RefusedError
-from harness.subjects.base import Access
+from harness.subjects.base import Access, SubjectError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from harness.model.timeline import JSON
+    from harness.run.adapt import Adaptation
     from harness.run.parts import Parts
     from harness.subjects.base import Subject
 
@@ -43,7 +50,14 @@ class Subjects:
     async def stop(self) -> None:
         """End them all; no error for one that does not run."""
         for subject in self.every:
-            await subject.stop()
+            # One that runs in the cluster cannot be ended where that does not answer; what is left then is told by the teardown.
+            with contextlib.suppress(SubjectError):
+                await subject.stop()
+
+
+def runs_in_cluster(subject: Subject) -> bool:
+    """Return whether a subject runs where Service names are known: it was there before the drill, or its pod is the drill's."""
+    return subject.service_account is None or subject.facts.name == IN_CLUSTER
 
 
 def suffix(number: int) -> str:
@@ -51,14 +65,24 @@ def suffix(number: int) -> str:
     return f"-{number + 1}" if number else ""
 
 
+def objects_of(subject: Subject, namespace: str, adaptation: Adaptation) -> list[JSON]:
+    """Return the objects that a subject needs in a drill's namespace, as this cluster gets them."""
+    objects, _ = adapted(subject.namespace_objects(namespace), adaptation)
+    return without_groups(objects, adaptation.withheld)
+
+
 async def install(parts: Parts) -> None:
     """Give the current subject its objects in the drill's namespace, and its kubeconfig. Raises KubeError, RefusedError."""
     namespace, subject = parts.namespace.key.name, parts.subject
-    for obj in subject.namespace_objects(namespace):
-        await parts.maker.apply(obj, namespace)
-    if subject.service_account is None:
-        return  # it is in the cluster already, with rights of its own
     cluster = parts.place.cluster
+    if parts.own_credentials:
+        for secret in write_own(cluster.kubeconfig, cluster.context, namespace, parts.kubeconfig):
+            parts.redactor.learn_value(secret)
+        return
+    for obj in objects_of(subject, namespace, parts.place.adaptation):
+        await parts.maker.apply(obj, namespace)
+    if subject.service_account is None or runs_in_cluster(subject):
+        return  # it was there already, with rights of its own, or has those of its pod
     token = await access.write_kubeconfig(
         parts.client,
         admin=cluster.kubeconfig,
@@ -86,7 +110,9 @@ async def start(parts: Parts) -> None:
 def _flags(parts: Parts) -> dict[str, str | bool]:
     """Return the flags that the scenario has for the bundled controller, with the real addresses of the stand-ins."""
     given = addressed(parts.plan.resolved.controller or {}, parts.outside.addresses)
-    return dict(written(name, value) for name, value in given.items())
+    flags = dict(written(name, value) for name, value in given.items())
+    group = parts.place.adaptation.api_group
+    return {**flags, "api_group": group} if group else flags
 
 
 async def upgrade(parts: Parts, name: str) -> str:

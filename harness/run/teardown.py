@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from harness.kube.errors import Conflict, KubeError, NotFound
 from harness.kube.watch import Changed, Listed, watch
 from harness.run.identity import RUN_LABEL
+from harness.run.patience import patiently
 from harness.run.together import together
 
 if TYPE_CHECKING:
@@ -80,14 +81,24 @@ def _count(removal: Removal, entry: Entry) -> None:
 async def _remove(
     client: KubeClient, journal: Journal, entry: Entry, removal: Removal, within: float
 ) -> None:
+    asked = False
+
+    async def gone() -> None:
+        nonlocal asked
+        if await _delete(client, entry, journal.reach.run):
+            asked = True
+            await until_gone(client, entry)
+
     try:
         async with asyncio.timeout(within):
-            if await _delete(client, entry, journal.reach.run):
-                await _until_gone(client, entry)
+            # An API server that is away for a moment is no reason to leave something behind.
+            await patiently(gone, within)
         journal.gone(entry)
         _count(removal, entry)
     except TimeoutError:
-        removal.problems.append(f"{entry.key.label} is still there {within:g} s after its deletion")
+        what = f"is still there {within:g} s after its deletion"
+        silent = f"could not be removed within {within:g} s: the API server gave no answer"
+        removal.problems.append(f"{entry.key.label} {what if asked else silent}")
     except KubeError as error:
         removal.problems.append(f"{entry.key.label} could not be removed: {error}")
 
@@ -112,7 +123,8 @@ async def _delete(client: KubeClient, entry: Entry, run: str) -> bool:
     return True
 
 
-async def _until_gone(client: KubeClient, entry: Entry) -> None:
+async def until_gone(client: KubeClient, entry: Entry) -> None:
+    """Wait until the very object of an entry, by its UID, is gone."""
     key = entry.key
     selector = f"metadata.name={key.name}"
     stream = watch(client, key.resource, key.namespace, field_selector=selector)

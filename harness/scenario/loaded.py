@@ -17,6 +17,7 @@ from harness.scenario.problem import Problem, ScenarioError, fold, suggest
 from harness.scenario.reader import Document, read_text, read_yaml
 from harness.scenario.resolve import resolve
 from harness.scenario.template import included, inside
+from harness.scenario.validate_nodes import PER_ELIGIBLE, REPLICAS
 from harness.scenario.validate_outside import placeholders
 from harness.scenario.variants import Combination, expand
 
@@ -62,10 +63,12 @@ class Loaded:
         variant: str | None = None,
         sets: Mapping[str, Any] | None = None,
         across: Mapping[str, Sequence[Any]] | None = None,
+        eligible: int | None = None,
     ) -> list[Resolved]:
         """Return the drills of all variants or of one, with values changed by `sets`, and one for each combination of `across`.
 
-        `variant` is the name of a variant or the label of one drill. A text in `sets` is read as a YAML value. Raises
+        `variant` is the name of a variant or the label of one drill. A text in `sets` is read as a YAML value. `eligible` is the number
+        of nodes on a cluster that is not ours, from which `nodes.replicasPerEligible` makes replicas. Raises
         ScenarioError for an unknown variant or value, a value of another type, or a scenario that the values make invalid; what
         they make of other variants than the one asked for is no matter.
         """
@@ -73,7 +76,7 @@ class Loaded:
         # With a value that is set, the matrix may have fewer cells; whether there is such a variant is asked further down.
         names = {_name(drill.variant) for drill in drills}
         named = variant is not None and _name(variant) in names
-        if sets or across:
+        if sets or across or eligible:
             drills, problems = resolve_all(
                 self.document,
                 self.file,
@@ -82,6 +85,7 @@ class Loaded:
                 across=across,
                 adopted=self.adopted,
                 only=variant if named else None,
+                eligible=eligible,
             )
             if problems:
                 raise ScenarioError(problems)
@@ -155,10 +159,12 @@ def resolve_all(
     across: Mapping[str, Sequence[Any]] | None = None,
     adopted: bool = False,
     only: str | None = None,
+    eligible: int | None = None,
 ) -> tuple[list[Resolved], list[Problem]]:
     """Return all drills of a scenario, or those of one variant, and every problem; with a problem the drills are incomplete."""
     name = shown(file)
-    combinations, problems = expand(document, name, sets, across, only and _name(only))
+    derived = _derived(document.data, eligible)
+    combinations, problems = expand(document, name, sets, across, only and _name(only), derived)
     if only is not None:
         chosen = [combination for combination in combinations if _is(combination.label, only)]
         combinations = chosen or combinations
@@ -172,9 +178,19 @@ def resolve_all(
         for problem in mine:
             found.setdefault(problem, []).append(combination)
         if drill is not None:
-            drills.append(drill)
+            follows = derived and derived.items() <= combination.values.items()
+            nodes = dataclasses.replace(drill.nodes, count=eligible, min=None)
+            drills.append(dataclasses.replace(drill, nodes=nodes) if follows else drill)
     problems += [_only_in(problem, mine, combinations) for problem, mine in found.items()]
     return drills, list(fold(problems))
+
+
+def _derived(data: Any, eligible: int | None) -> dict[str, int]:
+    """Return the values that follow from the number of nodes that a cluster has; none where the scenario does not ask for it."""
+    spec = data.get("spec") if isinstance(data, dict) else None
+    nodes = spec.get("nodes") if isinstance(spec, dict) else None
+    each = nodes.get(PER_ELIGIBLE) if isinstance(nodes, dict) else None
+    return {REPLICAS: each * eligible} if eligible and isinstance(each, int) else {}
 
 
 def _only_in(problem: Problem, mine: list[Combination], every: list[Combination]) -> Problem:

@@ -43,6 +43,8 @@ _OWNERS: Final = {
     "call": "each of calls",
     "gate": "each of gates",
     "queries": "queries",
+    "traffic": "traffic",
+    "answer": "each of answers",
 }
 """Kind of object -> the variables that are one, or hold them."""
 

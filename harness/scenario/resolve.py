@@ -34,6 +34,7 @@ from harness.model.resolved import (
 from harness.model.scenario_checks import SETTLED
 from harness.model.scenario_steps import CHANGING_VERBS, DEFAULT_WITHIN
 from harness.model.standins import GateAnswer, Receiver
+from harness.model.traffic import Traffic
 
 if TYPE_CHECKING:
     from harness.model.flags import FlagValue
@@ -80,12 +81,30 @@ def resolve(
         receiver=_receiver(spec),
         metrics=None if spec.metrics is None else dict(spec.metrics),
         controller=_controller(spec),
+        traffic=_traffic(spec),
+    )
+
+
+def _traffic(spec: Spec) -> Traffic | None:
+    given = spec.traffic
+    if given is None:
+        return None
+    first = next((step.name for step in spec.steps if step.when), "")
+    return Traffic(
+        after=given.after or first,
+        service=given.service or "",
+        port=given.port or 0,
+        path=given.path,
+        host=given.host or "",
+        rate=given.rate,
+        timeout=given.timeout,
+        keep_alive=given.keep_alive,
     )
 
 
 def _nodes(given: NodesSpec) -> Nodes:
     taints = {name: tuple(several) for name, several in given.taints.items()}
-    return Nodes(given.count, given.min, given.labels, taints)
+    return Nodes(given.count, given.min, given.labels, taints, given.replicas_per_eligible)
 
 
 def _controller(spec: Spec) -> dict[str, FlagValue] | None:

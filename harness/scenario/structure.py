@@ -45,6 +45,9 @@ _SHAPES: Final[dict[str, tuple[str, tuple[str, ...] | None]]] = {
     "series": ("is no metric", ("name", 'name{label="value"}')),
     "kubernetes": ("is no version of Kubernetes", KUBERNETES_FORMS),
     "node": ("names no node", ("node-1", "node-2", "…")),
+    "service": ("names no Service", ("web", "gateway.istio-system")),
+    "host": ("is no name of a host", ("web.example",)),
+    "path": ("is no path of a URL", ("/hostname", "/")),
 }
 _NAMES_OF: Final = {
     "metrics": "series",
@@ -124,6 +127,8 @@ def _message(error: ErrorDetails, path: Path) -> tuple[str, tuple[str, ...] | No
         return f"is longer than {context.get('max_length')} characters", None
     if kind == "greater_than_equal":
         return f"must be at least {context.get('ge')}, not {value}", None
+    if kind == "less_than_equal":
+        return f"must be at most {context.get('le')}, not {value}", None
     return _own(error) if kind == "value_error" else (error["msg"], None)
 
 

@@ -22,7 +22,12 @@ from harness.model.scenario_checks import (
     VERDICT,
 )
 from harness.model.scenario_steps import VERBS
-from harness.scenario import validate_controller, validate_nodes, validate_outside
+from harness.scenario import (
+    validate_controller,
+    validate_nodes,
+    validate_outside,
+    validate_traffic,
+)
 from harness.scenario.locate import Path, Positions, dotted
 from harness.scenario.problem import Problem, suggest
 from harness.scenario.template import is_template
@@ -323,6 +328,7 @@ RULES: Final[tuple[Callable[[Rules], None], ...]] = (
     *validate_nodes.RULES,
     *validate_controller.RULES,
     *validate_outside.RULES,
+    *validate_traffic.RULES,
 )
 """Every rule; each looks at the whole document and reports all that breaks it."""
 

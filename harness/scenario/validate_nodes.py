@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from harness.scenario.validate import Rules
 
 FEATURE: Final = "node-changes"
+REPLICAS: Final = "replicas"
+PER_ELIGIBLE: Final = "replicasPerEligible"
 _MOST: Final = 100
 """Nobody has more, and a number that is a slip of the pen must not fill the memory."""
 
@@ -23,6 +25,15 @@ def _one_number(rules: Rules) -> None:
     if nodes.get("count") is not None and nodes.get("min") is not None:
         message = "give count or min, not both"
         rules.report(("spec", "nodes"), message, ("count", "min"), key=True)
+
+
+def _replicas_are_a_value(rules: Rules) -> None:
+    nodes, values = _mapping(rules.spec.get("nodes")), _mapping(rules.spec.get("values"))
+    replicas = values.get(REPLICAS)
+    whole = isinstance(replicas, int) and not isinstance(replicas, bool)
+    if nodes.get(PER_ELIGIBLE) is not None and not whole:
+        message = f"needs a whole number {REPLICAS!r} in spec.values, which it replaces on a cluster that is not ours"
+        rules.report(("spec", "nodes", PER_ELIGIBLE), message, key=True)
 
 
 def _nodes_exist(rules: Rules) -> None:
@@ -76,6 +87,7 @@ def _mapping(value: object) -> dict[str, Any]:
 
 RULES: Final[tuple[Callable[[Rules], None], ...]] = (
     _one_number,
+    _replicas_are_a_value,
     _nodes_exist,
     _feature_is_required,
 )

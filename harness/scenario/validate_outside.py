@@ -19,6 +19,7 @@ _ONE_OBJECT: Final = re.compile(r"[A-Z][A-Za-z0-9]*/[a-z0-9]([-.a-z0-9]*[a-z0-9]
 _OF: Final = {
     **dict.fromkeys(("calls", "gates"), ("receiver", "that could be called")),
     "queries": ("metrics", "that could be asked for"),
+    **dict.fromkeys(("traffic", "answers"), ("traffic", "that could be judged")),
 }
 """Words of expressions that only mean something where there is a receiver, or metrics -> the field, and what is done with it."""
 _DECLARED_AS: Final = {RECEIVER: "receiver", PROMETHEUS: "metrics"}

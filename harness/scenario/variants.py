@@ -185,18 +185,20 @@ class _Expansion:
         self.problems.append(Problem(option, None, None, name, message, allowed))
 
 
-def expand(
+def expand(  # noqa: PLR0917 - what it depends on
     document: Document,
     file: str,
     sets: Mapping[str, Any] | None = None,
     across: Mapping[str, Sequence[Any]] | None = None,
     only: str | None = None,
+    derived: Mapping[str, Any] | None = None,
 ) -> tuple[list[Combination], list[Problem]]:
     """Return the drills that a scenario stands for, in the order of the file, and what is wrong with their values.
 
     `sets` wins over a variant, and a variant over the matrix: a value that either of them fixes is not varied. A text in `sets` is
     read as a YAML value. `across` is a matrix given by the user, whose lists come before those of the file and replace them; a
     variant that fixes such a value is a mistake. `only` is the name of the one variant that is wanted, if there is such a one.
+    `derived` are values that the cluster has instead of the file's; whoever states one otherwise wins.
     There is always at least one combination, so that everything else can be checked too.
     """
     expansion = _Expansion(document, file, only)
@@ -215,7 +217,7 @@ def expand(
             label = ",".join(
                 [name, *(f"{key}={label_part(value)}" for key, value in chosen.items())]
             )
-            values = {**expansion.values, **chosen, **own, **fixed}
+            values = {**expansion.values, **(derived or {}), **chosen, **own, **fixed}
             combinations.append(Combination(name, label, values))
     if len(combinations) > _LARGEST:
         message = f"gives more than {_LARGEST} drills"

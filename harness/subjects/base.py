@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SubjectEvent = Literal["started", "stopped", "killed", "exited", "forbidden", "looked"]
 """What `notify` is told, with a detail: of `looked` "NAME ROW", of `forbidden` "VERB WHAT", of `started` "NAME VERSION"."""
 
+SUBJECT_LABEL: Final = "rollout-drill/subject"
+"""On pods of a subject that runs in the drill's namespace, and on what makes them: they are no part of what is drilled."""
 _DIGITS: Final = 12
 
 
@@ -82,6 +84,20 @@ class Subject(Protocol):
 
     async def kill(self) -> None:
         """End it with SIGKILL, in the middle of whatever it does."""
+
+
+@runtime_checkable
+class Movable(Protocol):
+    """A subject whose rollout objects can be of another API group, so that no other controller acts on them."""
+
+    def move(self, api_group: str) -> None:
+        """State the group in its facts from now on; `Access.flags` has it as `api_group` when the subject is started."""
+
+
+def in_group(facts: SubjectFacts, group: str) -> SubjectFacts:
+    """Return facts whose rollout objects are of another API group."""
+    version = facts.rollout.api_version.rpartition("/")[2]
+    return replace(facts, rollout=replace(facts.rollout, api_version=f"{group}/{version}"))
 
 
 def crd_digest(subject: Subject) -> str:

@@ -8,11 +8,12 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from harness import __version__
-from harness.data import data_path
+from harness.controller.flags import NO_PROXY
 from harness.model.timeline import JSON, RolloutKind, SubjectFacts
-from harness.subjects.base import Access, SubjectError, SubjectEvent
-from harness.subjects.documents import documents
-from harness.subjects.process import SubjectProcess, fenced_environment
+from harness.subjects.base import Access, SubjectError, SubjectEvent, in_group
+from harness.subjects.bundled_log import Lines
+from harness.subjects.bundled_objects import CAPABILITIES, CONTROLLER, crds, rights
+from harness.subjects.process import SubjectProcess, fenced_environment, server_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,41 +23,11 @@ if TYPE_CHECKING:
 READY_WITHIN: Final = 20.0
 """Seconds from start to synced caches; it takes one on a quiet machine, several when every core is busy."""
 
-CAPABILITIES: Final = (
-    "ab-testing",
-    "autoscaler",
-    "blue-green",
-    "change-fence",
-    "config-tracking",
-    "confirm-promotion",
-    "daemonset",
-    "deployment",
-    "freeze",
-    "knative-service",
-    "manual-rollback-aborts",
-    "match-label-keys",
-    "metrics",
-    "metrics-rate",
-    "mirroring",
-    "progress-deadline",
-    "provider-kubernetes",
-    "restart-on-new-revision",
-    "restore-adopt",
-    "restore-revert",
-    "session-affinity",
-    "skip-analysis",
-    "start-limit",
-    "sub-10s-interval",
-    "suspend",
-    "traffic-weights",
-    "webhooks",
-)
-
 
 class Bundled:
     """Our controller as a child process."""
 
-    service_account = "rollout-drill-controller"
+    service_account = CONTROLLER
 
     def __init__(self) -> None:
         self.facts = SubjectFacts(
@@ -69,23 +40,20 @@ class Bundled:
     async def obtain(self, progress: Callable[[str], None]) -> None:
         """There is nothing to get."""
 
+    def move(self, api_group: str) -> None:
+        """Drive Canaries of another API group."""
+        self.facts = in_group(self.facts, api_group)
+
     async def look(self, client: KubeClient) -> None:
         """There is nothing to find out."""
 
     def cluster_objects(self) -> list[JSON]:
         """Return the CRDs of Canaries, and of the metrics and receivers that they refer to."""
-        names = ("canaries", "metrictemplates", "alertproviders")
-        found = (documents(data_path("fixtures", "crds", f"{name}.yaml")) for name in names)
-        return [obj for each in found for obj in each]
+        return crds()
 
     def namespace_objects(self, namespace: str) -> list[JSON]:
         """Return service account, role and binding, all in the drill's namespace."""
-        objects = documents(data_path("fixtures", "rbac", "controller.yaml"))
-        for obj in objects:
-            obj["metadata"]["namespace"] = namespace
-            for reference in obj.get("subjects", []):
-                reference["namespace"] = namespace
-        return objects
+        return rights(namespace)
 
     async def warm_up(self) -> None:
         """Start a process that loads everything and then waits: that takes as long as a pod takes to become ready."""
@@ -105,13 +73,15 @@ class Bundled:
         assert process is not None  # noqa: S101 - warmed up a line ago
         self._process = process
         ready = asyncio.Event()
-        lines = _Lines(ready, notify)
+        lines = Lines(ready, notify)
         process.follow(access.log, lines.read, notify)
         # Later ones win: what is the harness' own to say is not the scenario's.
         given = {
             **access.flags,
             "kubeconfig": str(access.kubeconfig),
             "namespace": access.namespace,
+            # It was fenced before anybody knew where its API server is.
+            NO_PROXY: server_host(access.kubeconfig),
         }
         if access.metrics_server:
             given["metrics_server"] = access.metrics_server
@@ -135,27 +105,3 @@ class Bundled:
         """End the controller with SIGKILL."""
         if self._process is not None:
             await self._process.kill()
-
-
-class _Lines:
-    """Reads the controller's log lines: `ready` once, each refusal of the API server, and each look at a canary."""
-
-    def __init__(self, ready: asyncio.Event, notify: Callable[[SubjectEvent, str], None]) -> None:
-        self._ready = ready
-        self._notify = notify
-        self.last = ""
-
-    def read(self, line: bytes) -> None:
-        self.last = line.decode(errors="replace").strip() or self.last
-        try:
-            row = json.loads(line)
-        except ValueError:
-            return
-        match row.get("event") if isinstance(row, dict) else None:
-            case "ready":
-                self._ready.set()
-            case "forbidden":
-                self._notify("forbidden", f"{row.get('verb', '?')} {row.get('path', '?')}")
-            case "looked":
-                # Not every pass has a row: a suspended canary is looked at, and no more.
-                self._notify("looked", f"{row.get('canary', '?')} {row.get('row') or ''}".rstrip())

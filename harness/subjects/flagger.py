@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from harness.model.timeline import JSON, RolloutKind, SubjectFacts
 from harness.programs.threads import in_thread
@@ -13,7 +11,7 @@ from harness.subjects import flagger_objects, flagger_source
 from harness.subjects.base import Access, SubjectError, SubjectEvent
 from harness.subjects.flagger_capabilities import capabilities
 from harness.subjects.flagger_log import FlaggerLog
-from harness.subjects.process import REFUSING_PROXY, SubjectProcess, fenced_environment
+from harness.subjects.process import REFUSING_PROXY, SubjectProcess, fenced_environment, server_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,14 +134,8 @@ def environment(kubeconfig: Path) -> Mapping[str, str]:
         for name, value in fenced.items()
         if name in _KEPT or name.lower().endswith("_proxy")
     }
-    server = urlsplit(_server(kubeconfig)).hostname
+    server = server_host(kubeconfig)
     if server:
         for name in ("NO_PROXY", "no_proxy"):
             kept[name] = f"{kept[name]},{server}"
     return kept
-
-
-def _server(kubeconfig: Path) -> str:
-    # It is one of ours: JSON, with one cluster.
-    config = json.loads(kubeconfig.read_text(encoding="utf-8"))
-    return str(config["clusters"][0]["cluster"]["server"])

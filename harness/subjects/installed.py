@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.kube.errors import KubeError
-from harness.kube.resource import Resource
 from harness.model.timeline import JSON, RolloutKind, SubjectFacts
-from harness.subjects.flagger_capabilities import capabilities, numbers
+from harness.subjects.bundled_objects import CAPABILITIES
+from harness.subjects.detect_reader import look_around
+from harness.subjects.flagger_capabilities import capabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from harness.kube.client import KubeClient
     from harness.subjects.base import Access, SubjectEvent
+    from harness.subjects.detect import Controller
 
 UNKNOWN: Final = "unknown"
-_FLAGGER: Final = "flagger"
-_DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment", namespaced=True)
 
 
 class Installed:
@@ -26,23 +26,27 @@ class Installed:
     service_account = None
 
     def __init__(self) -> None:
-        self.facts = SubjectFacts("installed", UNKNOWN, capabilities(""), RolloutKind())
+        self.facts = facts_of(())
+        self.controllers: tuple[Controller, ...] = ()
+        """Those that act on the drill's Canaries, as far as they were seen."""
 
     async def obtain(self, progress: Callable[[str], None]) -> None:
         """There is nothing to get."""
 
+    def meet(self, controllers: Sequence[Controller]) -> None:
+        """Take note of those that were found already; then `look` does not look again."""
+        self.controllers = tuple(controllers)
+        self.facts = facts_of(self.controllers)
+
     async def look(self, client: KubeClient) -> None:
-        """Read its version from a Deployment called flagger, in whatever namespace; `unknown` when there is none to be seen."""
+        """Find out which one it is; of what may not be read nothing is known, and drills run all the same."""
+        if self.controllers:
+            return
         try:
-            deployments, _ = await client.list(
-                _DEPLOYMENTS, field_selector=f"metadata.name={_FLAGGER}"
-            )
+            seen = await look_around(client)
         except KubeError:
-            return  # who may not list Deployments everywhere can run drills all the same
-        versions = {version for one in deployments if (version := version_of(one))}
-        if len(versions) == 1:
-            (version,) = versions
-            self.facts = SubjectFacts("installed", version, capabilities(version), RolloutKind())
+            return
+        self.meet(seen.controllers)
 
     def cluster_objects(self) -> list[JSON]:
         """Return nothing: its CRDs are there with it."""
@@ -66,11 +70,11 @@ class Installed:
         """It goes on."""
 
 
-def version_of(deployment: JSON) -> str:
-    """Return the version of Flagger that a Deployment runs, by the tag of its container's image; empty when it does not say."""
-    template: Any = deployment.get("spec", {}).get("template", {})
-    for container in template.get("spec", {}).get("containers") or []:
-        image, _, tag = str(container.get("image", "")).partition("@")[0].rpartition(":")
-        if image.rsplit("/", 1)[-1] == _FLAGGER and numbers(tag):
-            return tag.removeprefix("v")
-    return ""
+def facts_of(controllers: Sequence[Controller]) -> SubjectFacts:
+    """Return version and capabilities of what is installed: `unknown`, and those of every Flagger, unless all that are there agree."""
+    versions = {one.version for one in controllers if one.kind == "flagger"}
+    if controllers and {one.kind for one in controllers} == {"bundled"}:
+        version = next((one.version for one in controllers), "") or UNKNOWN
+        return SubjectFacts("installed", version, CAPABILITIES, RolloutKind())
+    version = versions.pop() if len(versions) == 1 else ""
+    return SubjectFacts("installed", version or UNKNOWN, capabilities(version), RolloutKind())

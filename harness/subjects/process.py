@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from harness.programs.lifeline import die_with_parent
 from harness.subjects.base import SubjectError, SubjectEvent
@@ -35,6 +37,12 @@ def fenced_environment() -> dict[str, str]:
         **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), REFUSING_PROXY),
         **dict.fromkeys(("NO_PROXY", "no_proxy"), loopback),
     }
+
+
+def server_host(kubeconfig: Path) -> str:
+    """Return the host of the API server that a kubeconfig of ours names (JSON, one cluster), which a fence has to leave open."""
+    config = json.loads(kubeconfig.read_text(encoding="utf-8"))
+    return urlsplit(str(config["clusters"][0]["cluster"]["server"])).hostname or ""
 
 
 class SubjectProcess:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.subjects.bundled import Bundled
 from harness.subjects.flagger import Flagger
+from harness.subjects.in_cluster import InCluster
 from harness.subjects.installed import Installed
 from harness.subjects.names import parse
 
@@ -13,15 +14,17 @@ if TYPE_CHECKING:
     from harness.subjects.base import Subject
 
 
-def make_subject(name: str) -> Subject:
+def make_subject(name: str, image: str = "") -> Subject:
     """Return a new subject; every drill has its own. No I/O: whether there is such a version is found out by `obtain`.
 
-    Raises SubjectError with the allowed forms.
+    `image` is for one that runs as a pod; empty: one is made. Raises SubjectError with the allowed forms.
     """
     meant = parse(name)
     match meant.kind:
         case "bundled":
             return Bundled()
+        case "in-cluster":
+            return InCluster(image)
         case "flagger":
             return Flagger(meant)
         case "installed":

@@ -52,7 +52,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{name}: {total} ({'; '.join(sorted(values))})")
 
 
-_CHOOSING = ("KUBECONFIG", "DRILL_CLUSTER", "DRILL_SUBJECT", "DRILL_SCENARIOS")
+_CHOOSING = (
+    *("KUBECONFIG", "DRILL_CLUSTER", "DRILL_SUBJECT", "DRILL_SCENARIOS"),
+    *("DRILL_CONFIG", "DRILL_IMAGE", "DRILL_CONTROLLER_IMAGE"),
+)
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from harness.checks.state import State
 from harness.checks.vocabulary import OBJECTS, VARIABLES
 from harness.model.timeline import ObjectSeen, Requests, RolloutKind, SubjectFacts
 from harness.model.timeline_outside import Call, Queries, QueriesCounted
+from harness.model.timeline_traffic import TrafficWindow
 from harness.tests import knative_objects as knative
 from harness.tests import stories
 from harness.tests.checking import state_of
@@ -34,7 +35,9 @@ def test_after_an_empty_list_it_is_known_that_there_is_nothing() -> None:
 
 def test_every_word_of_the_vocabulary_is_in_the_world() -> None:
     receiver = {"gates": {"approve": {"answer": "open"}}}
-    story = stories.promotion({**stories.body(), "receiver": receiver, "metrics": {"up": "1"}})
+    story = stories.promotion(
+        {**stories.body(), "receiver": receiver, "metrics": {"up": "1"}, "traffic": {}}
+    )
     story.see({"kind": "Node", "metadata": {"name": "zwolle-pi-1"}})
     story.see(
         {
@@ -52,6 +55,8 @@ def test_every_word_of_the_vocabulary_is_in_the_world() -> None:
     story.add(Call, sort="gate", gate="approve", status=200, seconds=0.1)
     story.add(Queries, came=(1.0,), statuses=(200,), passed=1)
     story.add(QueriesCounted, total=1, seconds=0.0)
+    pod = f"web-primary-{stories.NEW}-b6tnm"
+    story.add(TrafficWindow, since=1.0, until=1.2, sent=1, answers=({"pod": pod, "ms": [1.0]},))
     story.add(Requests, rollouts={"web": (3, 1)}, total=9, watches=2)
     world = state_of(story).world()
     assert set(world) == set(VARIABLES)

@@ -40,11 +40,14 @@ def drill(*arguments: str) -> int:
         (["run", SPREAD, "--set", "interval"], "--set 'interval': expected KEY=VALUE"),
         (["run", SPREAD, "--set", "intervall=2s"], "intervall"),
         (["run", SPREAD, "--set", "replicas=two"], "replicas"),
-        (["run", SPREAD, "--cluster", "cloud"], "allowed: embedded, embedded:NAME, context:NAME"),
+        (
+            ["run", SPREAD, "--cluster", "cloud"],
+            "allowed: embedded, embedded:NAME, kind, kind:NAME",
+        ),
         (["run", SPREAD, "--cluster", "context:"], "name a context"),
         (
             ["run", SPREAD, "--subject", "nobody"],
-            "unknown subject 'nobody' (allowed: bundled, flagger@X.Y.Z, ",
+            "unknown subject 'nobody' (allowed: bundled, bundled@in-cluster, ",
         ),
         (
             ["run", "flagger-upgrade[bundled-to-bundled]", "--subject", "bundled"],
@@ -63,7 +66,7 @@ def drill(*arguments: str) -> int:
         (["sweep", "--cluster", "embedded"], "name one cluster"),
         (["sweep", "--older-than", "2"], "--older-than '2'"),
         (["cluster", "down"], "name a cluster"),
-        (["cluster", "down", "nosuch"], "there is no embedded cluster 'nosuch'"),
+        (["cluster", "down", "nosuch"], "there is no cluster 'embedded:nosuch'"),
         (["render", "nosuch"], "there is no such scenario"),
         (["init", "-f", "/nowhere"], "/nowhere"),
     ],

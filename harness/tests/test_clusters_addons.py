@@ -26,7 +26,6 @@ from harness.kube.testing import FakeCluster, run_virtual
 from harness.model.features import FEATURES
 from harness.model.outcome import ExitCode, Outcome
 from harness.model.timeline import ClusterFacts, parse
-from harness.programs import golang
 from harness.programs.modules import Module
 from harness.report.markdown import markdown
 from harness.run.addons import provide
@@ -69,7 +68,6 @@ def crd(name: str) -> dict[str, Any]:
 def go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeGo:
     monkeypatch.setenv("DRILL_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'go'}:/usr/bin:/bin")
-    monkeypatch.setattr(golang, "POLL_SECONDS", 0.01)
     return FakeGo(tmp_path / "go")
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 def go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeGo:
     monkeypatch.setenv("DRILL_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("DRILL_BINARIES", raising=False)
-    monkeypatch.setattr(golang, "POLL_SECONDS", 0.01)
     folder = tmp_path / "go"
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     return FakeGo(folder)

@@ -16,7 +16,6 @@ from harness.clusters.knative import programs
 from harness.data import data_path
 from harness.kube.testing import run_virtual
 from harness.model.outcome import ExitCode
-from harness.programs import golang
 from harness.run.addons import needed
 from harness.run.casting import Casting
 from harness.tests.fake_go import FakeGo
@@ -36,7 +35,6 @@ def go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeGo:
     """A Go that has Knative's module, with one object in each file, and those that it requires."""
     monkeypatch.setenv("DRILL_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'go'}:/usr/bin:/bin")
-    monkeypatch.setattr(golang, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(programs, "possible", lambda: "")
     made = FakeGo(tmp_path / "go")
     names = [*KNATIVE.files, *(name for group in reading._FILES.values() for name in group)]

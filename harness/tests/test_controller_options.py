@@ -58,6 +58,7 @@ def test_every_option_has_a_flag() -> None:
         *("--metrics-rate", "2.5", "--metrics-burst", "3", "--no-verdict-timeout", "1m30s"),
         *("--max-concurrent-analyses", "5", "--max-concurrent-analyses-per-namespace", "3"),
         *("--no-config-tracking", "--no-cross-namespace-refs", "--log-level", "error"),
+        *("--api-group", "run.example.org"),
     )
     changed = Options(namespace="shop")
     same = [

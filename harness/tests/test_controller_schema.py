@@ -14,9 +14,10 @@ from harness.controller.core import World, schema, support
 from harness.controller.core.names import names_of
 from harness.controller.core.schema import FENCE, FREEZE, FROZEN, USED
 from harness.controller.shell.cache import CANARIES, Cache
-from harness.controller.shell.schema import PATH, Schema
+from harness.controller.shell.schema import Schema, published
 from harness.data import data_path
 from harness.kube.errors import Forbidden, Invalid, ServerError, from_status
+from harness.kube.resource import CANARY
 from harness.kube.testing import run_virtual
 from harness.tests.controller_sim import Invalid as Refused
 from harness.tests.controller_sim import (
@@ -92,7 +93,7 @@ class Api:
     ) -> JSON:
         self.asked.append((method, path))
         if method == "GET":
-            assert path == PATH
+            assert path == published(CANARY)
             kinds = [{"kind": "Canary"}]
             held = {**self.published, "x-kubernetes-group-version-kind": kinds}
             return {"components": {"schemas": {"a.b.Canary": held, "a.b.CanaryList": {}}}}

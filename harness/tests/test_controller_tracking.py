@@ -8,7 +8,8 @@ from typing import Any
 from harness.controller.core.names import MANAGER
 from harness.controller.core.pruned import ANNOTATION
 from harness.controller.shell.fence_field import RECHECK
-from harness.controller.shell.schema import PATH as PUBLISHED
+from harness.controller.shell.schema import published
+from harness.kube.resource import CANARY
 from harness.kube.testing import run_virtual
 from harness.tests.test_controller_shell import Stage
 
@@ -231,7 +232,7 @@ def test_restarts_over_a_settled_canary_look_and_write_nothing() -> None:
         return stage
 
     stage = run_virtual(story())
-    asked = [asked for asked in stage.cluster.requests if asked.path != PUBLISHED]
+    asked = [asked for asked in stage.cluster.requests if asked.path != published(CANARY)]
     assert {asked.verb for asked in asked} == {"list", "watch"}
     assert stage.looks == ["unchanged"] * 20
 

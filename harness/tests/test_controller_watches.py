@@ -13,8 +13,9 @@ from harness.controller.core.configs import checksum
 from harness.controller.shell.cache import CANARIES, DEPLOYMENTS, Cache
 from harness.controller.shell.engine import SHARED_RETRY
 from harness.controller.shell.kinds import RESOURCES
-from harness.controller.shell.schema import PATH as PUBLISHED
+from harness.controller.shell.schema import published
 from harness.controller.shell.slim import slim
+from harness.kube.resource import CANARY
 from harness.kube.testing import run_virtual
 from harness.tests.controller_sim import (
     canary,
@@ -146,7 +147,7 @@ def test_configs_are_listed_after_the_targets_so_nothing_is_read_one_by_one() ->
 
     stage = run_virtual(story())
     assert not any("fieldSelector" in asked.params for asked in stage.cluster.asked("list"))
-    assert [asked.path for asked in stage.cluster.asked("get")] == [PUBLISHED]
+    assert [asked.path for asked in stage.cluster.asked("get")] == [published(CANARY)]
 
 
 def test_configs_wait_for_the_kind_of_the_target() -> None:

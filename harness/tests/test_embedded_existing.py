@@ -147,7 +147,7 @@ def test_a_crd_that_was_missing_is_removed_again_unless_it_is_used(
         return crd, canary
 
     assert with_client(warm_cluster, after) == (used, used)
-    stays = f"CustomResourceDefinition {CRD_NAME} stays: 1 objects of it exist"
+    stays = f"CustomResourceDefinition {CRD_NAME} stays: there is 1 object of it"
     assert (stays in output) is used
     if used:
         with_client(warm_cluster, lambda client: client.delete(NAMESPACE, theirs))

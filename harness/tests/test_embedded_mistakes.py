@@ -55,9 +55,9 @@ def told(output: str) -> str:
             "'No Such' is no name for a cluster",
         ),
         (
-            ["--cluster", "kind"],
+            ["--cluster", "minikube"],
             ExitCode.USAGE,
-            "--cluster kind: kind clusters are not available yet; allowed: embedded, embedded:NAME, context:NAME.",
+            "--cluster minikube: unknown kind of cluster; allowed: embedded, embedded:NAME, kind, kind:NAME",
         ),
     ],
 )

@@ -187,6 +187,34 @@ def test_a_creation_that_cannot_have_happened_is_repeated(status: int) -> None:
     run_virtual(scenario())
 
 
+@pytest.mark.parametrize(("away", "passes"), [(True, True), (False, False)])
+def test_a_server_that_was_away_may_refuse_everything_until_it_has_read_its_roles(
+    *, away: bool, passes: bool
+) -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        client = cluster.client()
+        if away:
+            cluster.fail_next(0)
+            await client.list(POD, "ns")
+        cluster.fail_next(403, times=3)
+        if not passes:
+            with pytest.raises(Forbidden):
+                await client.list(POD, "ns")
+            return
+        await client.list(POD, "ns")
+        # A creation that was refused had no effect either.
+        cluster.fail_next(403)
+        await client.create(POD, {"metadata": {"name": "p"}}, "ns", **ME)
+        # A refusal that stays is told, soon.
+        cluster.fail_next(403, times=10_000)
+        with pytest.raises(Forbidden):
+            await client.list(POD, "ns")
+        assert asyncio.get_running_loop().time() < 30
+
+    run_virtual(scenario())
+
+
 def test_retries_end_with_their_budget_and_say_what_was_seen_last() -> None:
     async def scenario() -> None:
         cluster = FakeCluster()

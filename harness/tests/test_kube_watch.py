@@ -118,6 +118,19 @@ def test_refused_connections_are_tried_again_until_the_server_is_back() -> None:
     run_virtual(scenario())
 
 
+def test_a_server_that_is_back_and_has_not_read_its_roles_is_waited_for() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        async with watching(cluster) as watched:
+            cluster.fail_next(0, times=2, match=lambda a: a.verb == "watch")
+            cluster.fail_next(403, times=3, match=lambda a: a.verb == "watch")
+            cluster.break_watches()
+            cluster.add(pod("a"))
+            assert await watched.changed() == "ADDED a"
+
+    run_virtual(scenario())
+
+
 @pytest.mark.parametrize("how", ["event", "status"])
 def test_expired_version_lists_again_and_says_gap_since_when_and_why(how: str) -> None:
     async def scenario() -> None:

@@ -132,9 +132,15 @@ def test_a_broken_scenario_is_a_usage_error_with_its_line(elsewhere: pytest.Pyte
     [
         (
             ["--drill-subject", "nobody"],
-            "unknown subject 'nobody' (allowed: bundled, flagger@X.Y.Z, ",
+            "unknown subject 'nobody' (allowed: bundled, bundled@in-cluster, ",
         ),
         (["--drill-cluster", "cloud"], "unknown kind of cluster; allowed: embedded"),
+        (["--drill-cluster", "context:acme-prod"], "is protected by the pattern '*prod*'"),
+        (["--drill-nodes", "a,b"], "--drill-nodes is for a cluster of your own"),
+        (
+            ["--drill-cluster", "context:dev", "--drill-node-selector", "ssd"],
+            "expected key=value",
+        ),
     ],
 )
 def test_an_option_that_names_nothing_is_a_usage_error(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from harness.programs import golang
 from harness.programs.errors import CancelledError, NotServedError, ProgramError
 from harness.programs.from_module import ModuleProgram, build_from_module, cached
 from harness.programs.mends import apply, needed
@@ -45,7 +44,6 @@ TOOLS_PACKAGE: Final = "golang.org/x/tools/internal/tokeninternal"
 def go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeGo:
     monkeypatch.setenv("DRILL_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'go'}:/usr/bin:/bin")
-    monkeypatch.setattr(golang, "POLL_SECONDS", 0.01)
     made = FakeGo(tmp_path / "go")
     made.serve(
         MODULE.path,

@@ -159,9 +159,12 @@ def test_what_is_left_is_listed_by_kind() -> None:
         {"kind": "Service", "namespace": "x", "name": "web", "finalizers": ["a/b"], "why": "stuck"},
         {"kind": "ConfigMap", "namespace": "x", "name": "c"},
     )
-    story = stories.promotion().at(529.0).add(tl.Leftovers, items=items, kinds_listed=61)
+    why = ("Service x/web waits for finalizer a/b.",)
+    story = stories.promotion().at(529.0)
+    story = story.add(tl.Leftovers, items=items, kinds_listed=61, explained=why)
     text = markdown(judge(story.timeline()))
     assert "**2 objects:**\n- ConfigMap `x/c`\n- Service `x/web`, finalizers `a/b`: stuck\n" in text
+    assert "\nWhy it did not go:\n\n- Service x/web waits for finalizer a/b.\n" in text
 
 
 def test_a_changed_term_is_shown_as_a_diff() -> None:

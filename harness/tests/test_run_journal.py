@@ -86,6 +86,8 @@ def test_a_journal_with_entries_stays_and_an_empty_one_goes(tmp_path: Path) -> N
 def test_a_run_is_alive_only_as_the_very_same_process(tmp_path: Path) -> None:
     reach = _journal(tmp_path).reach
     assert reach.alive()
+    reach.pid_started += 5  # the clock was corrected meanwhile
+    assert reach.alive()
     reach.pid_started -= 3600  # another process got the pid an hour later
     assert not reach.alive()
     reach.pid = max(psutil.pids()) + 1_000_000

@@ -19,10 +19,11 @@ def _listing(*rows: tuple[Key, dict[str, str]]) -> Listing:
 
 
 def _mine(*, exclusive: bool = False, **more: Any) -> Mine:
-    return Mine(drill=DRILL, namespace="drill-a", exclusive=exclusive, **more)
+    return Mine(run="run-1", drill=DRILL, namespace="drill-a", exclusive=exclusive, **more)
 
 
-LABEL = {"rollout-drill/drill": DRILL}
+LABEL = {"rollout-drill/drill": DRILL, "rollout-drill/run": "run-1"}
+SAME_DRILL_OF_ANOTHER_RUN = {"rollout-drill/drill": DRILL, "rollout-drill/run": "run-2"}
 OTHER = {"rollout-drill/drill": "another"}
 
 
@@ -31,8 +32,8 @@ OTHER = {"rollout-drill/drill": "another"}
     [
         (("", "configmaps", "drill-a", "x"), {}, False, "in the drill's namespace"),
         (("", "namespaces", "", "drill-a"), {}, False, "the drill's namespace"),
-        (("rbac", "clusterroles", "", "x"), LABEL, False, "carries the drill's label"),
-        (("", "configmaps", "default", "x"), LABEL, False, "carries the drill's label"),
+        (("rbac", "clusterroles", "", "x"), LABEL, False, "carries the drill's labels"),
+        (("", "configmaps", "default", "x"), LABEL, False, "carries the drill's labels"),
         (("rbac", "clusterroles", "", "x"), {}, True, "was not there before"),
         (("", "configmaps", "default", "x"), {}, True, "was not there before"),
     ],
@@ -48,6 +49,8 @@ def test_is_left_behind(key: Key, labels: dict[str, str], exclusive: bool, why: 
         # Somebody else's new object on a shared cluster, without a label of ours.
         (("rbac", "clusterroles", "", "x"), {}, False),
         (("", "configmaps", "default", "x"), {}, False),
+        (("", "namespaces", "", "drill-c"), SAME_DRILL_OF_ANOTHER_RUN, False),
+        (("", "configmaps", "drill-c", "x"), SAME_DRILL_OF_ANOTHER_RUN, False),
         # Another drill's, even on an exclusive cluster.
         (("rbac", "clusterroles", "", "x"), OTHER, True),
         (("", "pods", "drill-b", "x"), {}, True),
@@ -65,6 +68,19 @@ def test_is_not_left_behind(key: Key, labels: dict[str, str], exclusive: bool) -
     accounted = {("apiextensions.k8s.io", "customresourcedefinitions", "", "crd")}
     mine = _mine(exclusive=exclusive, others={"drill-b"}, accounted=accounted)
     assert left_behind(_listing(), _listing((key, labels)), mine) == []
+
+
+def test_of_a_stuck_namespace_events_are_not_listed_but_what_holds_it_is() -> None:
+    pod: Key = ("", "pods", "drill-a", "x")
+    rows: list[tuple[Key, dict[str, str]]] = [
+        (("", "namespaces", "", "drill-a"), {}),
+        (pod, {}),
+        (("", "events", "drill-a", "x.1"), {}),
+        (("events.k8s.io", "events", "drill-a", "x.1"), {}),
+        (("", "configmaps", "drill-a", "kube-root-ca.crt"), {}),
+    ]
+    left = left_behind(_listing(), _listing(*rows), _mine())
+    assert [item["name"] for item in left] == ["drill-a", "x"]
 
 
 def test_what_was_there_before_is_nobodys_fault() -> None:

@@ -15,7 +15,7 @@ from harness.model.standins import Receiver as Declared
 from harness.model.timeline import parse
 from harness.model.timeline_outside import Call, GateChanged, StandIn
 from harness.run.objects import RefusedError
-from harness.run.outside import Outside, reachable
+from harness.run.outside import Outside
 from harness.run.redact import Redactor
 from harness.run.timeline_file import TimelineFile
 from harness.scenario.manifests import DrillContext, render
@@ -245,14 +245,6 @@ def test_without_a_receiver_nothing_is_opened(tmp_path: Path) -> None:
         await outside.close()
 
     asyncio.run(run())
-
-
-def test_a_subject_in_the_cluster_cannot_reach_them() -> None:
-    assert reachable(resolved(), in_cluster=False, now=1.0) is None
-    assert reachable(resolved(None), in_cluster=True, now=1.0) is None
-    found = reachable(resolved(), in_cluster=True, now=1.0)
-    assert found is not None
-    assert not found.holds
 
 
 def test_manifests_get_the_real_address_in_a_drill_and_a_placeholder_without(

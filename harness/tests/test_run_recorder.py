@@ -21,9 +21,13 @@ from harness.model.timeline import (
     WatchState,
     parse,
 )
+from harness.run.belonging import Belonging
+from harness.run.identity import labels
 from harness.run.recorder import WHERE_SERVED, Recorder, WatchDied, served
 from harness.run.redact import Redactor
 from harness.run.timeline_file import TimelineFile
+from harness.subjects.base import SUBJECT_LABEL
+from harness.subjects.bundled_objects import CONTROLLER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -51,13 +55,24 @@ def row(kind: str, name: str, namespace: str | None = "ns", **body: object) -> J
 
 
 class Recording:
-    def __init__(self, cluster: FakeCluster, others: Sequence[Resource] = ()) -> None:
+    def __init__(
+        self,
+        cluster: FakeCluster,
+        others: Sequence[Resource] = (),
+        belonging: Belonging | None = None,
+    ) -> None:
         self.cluster = cluster
         self.seen: list[Observation] = []
         loop = asyncio.get_running_loop()
         self.redactor = Redactor("salt")
         self.recorder = Recorder(
-            cluster.client(), HEADER, self.seen.append, self.redactor, loop.time, others=others
+            cluster.client(),
+            HEADER,
+            self.seen.append,
+            self.redactor,
+            loop.time,
+            others=others,
+            belonging=belonging,
         )
 
     def objects(self, kind: str) -> list[str]:
@@ -70,9 +85,12 @@ class Recording:
 
 @contextlib.asynccontextmanager
 async def recording(
-    cluster: FakeCluster, watches: int = 12, others: Sequence[Resource] = ()
+    cluster: FakeCluster,
+    watches: int = 12,
+    others: Sequence[Resource] = (),
+    belonging: Belonging | None = None,
 ) -> AsyncIterator[Recording]:
-    recorded = Recording(cluster, others)
+    recorded = Recording(cluster, others, belonging)
     task = asyncio.create_task(recorded.recorder.run())
     try:
         await recorded.recorder.synced()
@@ -213,6 +231,28 @@ def test_a_dead_watch_is_an_error_in_the_recording_and_the_others_go_on() -> Non
     run_virtual(scenario())
 
 
+def test_a_subject_that_runs_in_the_namespace_is_no_part_of_what_is_drilled() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        async with recording(cluster) as recorded:
+            mine = {"name": f"{CONTROLLER}-1", "namespace": "ns", "labels": {SUBJECT_LABEL: "x"}}
+            cluster.add({"kind": "Pod", "metadata": mine, "spec": {}})
+            about = {"kind": "Pod", "name": f"{CONTROLLER}-1", "uid": "u"}
+            cluster.add(row("Event", "pulled", involvedObject=about))
+            cluster.add(row("Pod", "web-1", spec={}))
+            cluster.update("Pod", f"{CONTROLLER}-1", "ns", {"status": {"phase": "Running"}})
+            await asyncio.sleep(1)
+            # It is followed all the same: whatever was not seen would look like a gap.
+            assert await recorded.recorder.complete()
+            cluster.remove("Pod", f"{CONTROLLER}-1", "ns")
+            await asyncio.sleep(1)
+            assert await recorded.recorder.complete()
+        assert recorded.objects("Pod") == ["ADDED web-1"]
+        assert recorded.objects("Event") == []
+
+    run_virtual(scenario())
+
+
 def test_a_watch_that_fell_silently_behind_is_a_gap_at_the_end() -> None:
     async def scenario() -> None:
         cluster = FakeCluster()
@@ -309,6 +349,32 @@ def test_without_them_one_request_is_enough_to_know() -> None:
         cluster = FakeCluster()
         assert await served(cluster.client()) == []
         assert len(cluster.requests) == 1
+
+    run_virtual(scenario())
+
+
+def test_in_a_namespace_of_others_only_the_drills_own_is_recorded_and_some_types_may_be_refused() -> (
+    None
+):
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        for plural in ("secrets", "events"):
+            cluster.forbid("list", plural)
+        theirs = row("Deployment", "theirs")
+        cluster.add(theirs)
+        ours = row("Deployment", "web")
+        ours["metadata"]["labels"] = labels("r", "d")
+        uid = cluster.add(ours)["metadata"]["uid"]
+        async with recording(cluster, watches=10, belonging=Belonging("r", "d")) as recorded:
+            own = row("ReplicaSet", "web-1")
+            own["metadata"]["ownerReferences"] = [{"kind": "Deployment", "name": "web", "uid": uid}]
+            cluster.add(own)
+            cluster.update("Deployment", "theirs", "ns", {"status": {"replicas": 1}})
+            # What is theirs is followed, so that nothing of it seems to be missing.
+            assert await recorded.recorder.complete()
+        assert recorded.objects("Deployment") == ["ADDED web"]
+        assert recorded.objects("ReplicaSet") == ["ADDED web-1"]
+        assert not [one for one in recorded.seen if isinstance(one, HarnessError)]
 
     run_virtual(scenario())
 

@@ -12,7 +12,7 @@ from harness.clusters.base import ChoiceError
 from harness.model.scenario import Action, NodeStep, Resolved, Step, UpgradeStep
 from harness.run.plan import Plan
 from harness.run.pool import key_of
-from harness.run.selection import SelectionError, check, subject_of
+from harness.run.selection import SelectionError, check, no_pod, select, subject_of
 from harness.subjects.base import SubjectError
 
 
@@ -139,3 +139,55 @@ def test_what_needs_other_programs_is_slow(drill: Plan, *, slow: bool) -> None:
 
 def test_a_subject_that_the_user_chose_makes_no_drill_slow() -> None:
     assert not dataclasses.replace(plan(), subject="flagger@1.44.0").slow
+
+
+def test_a_scenario_may_be_named_several_times_with_a_variant_each() -> None:
+    names = [
+        "node-spread-blue-green[with-key]",
+        "node-spread-blue-green[no-surge]",
+        "crashing-image[good]",
+    ]
+    chosen = [resolved.id for _, resolved in select(names, [])]
+    assert chosen == names
+    assert [drill.id for _, drill in select([names[2], names[0]], [])] == [names[2], names[0]]
+
+
+def test_a_scenario_that_is_named_alone_once_has_all_its_variants() -> None:
+    chosen = select(["crashing-image[good]", "crashing-image"], [])
+    assert [drill.variant for _, drill in chosen] == ["crashing", "good"]
+
+
+def in_cluster(cluster: str, image: str = "", **more: Any) -> Plan:
+    drill = plan(cluster=cluster, **more)
+    subject = drill.subject if more else "bundled@in-cluster"
+    return dataclasses.replace(drill, subject=subject, controller_image=image)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "why"),
+    [
+        ("embedded", "on an embedded cluster no container runs: use --cluster kind"),
+        ("embedded:dev", "on an embedded cluster no container runs: use --cluster kind"),
+        ("context:dev", "needs an image that it can pull, or has: --controller-image IMAGE"),
+    ],
+)
+def test_a_controller_that_runs_as_a_pod_needs_pods_and_an_image(cluster: str, why: str) -> None:
+    with pytest.raises(ChoiceError, match=why):
+        check(in_cluster(cluster))
+
+
+def test_where_it_can_run_it_is_not_refused() -> None:
+    check(in_cluster("kind"))
+    check(in_cluster("k3s"))
+    check(in_cluster("context:dev", "registry.example/c:1"))
+    assert no_pod(plan()) == ""
+
+
+def test_a_scenario_that_names_it_is_unsupported_where_no_container_runs_instead_of_refused() -> (
+    None
+):
+    check(in_cluster("embedded", subject="bundled@in-cluster"))
+
+
+def test_a_pod_that_the_drill_makes_makes_no_drill_slow() -> None:
+    assert not plan(subject="bundled@in-cluster").slow

@@ -23,6 +23,7 @@ from harness.run.place import Place
 from harness.run.preconditions import lacking_features, right_version
 from harness.run.redact import Redactor
 from harness.run.subjects import Subjects
+from harness.subjects.base import SubjectError
 from harness.tests.test_run_crds import cluster_with, crd, fields_of
 
 if TYPE_CHECKING:
@@ -101,7 +102,13 @@ class Stage:
             say=print,
         )
         name = SimpleNamespace(folder="the-drill", title="the-drill", label="drill-1")
-        resolved = SimpleNamespace(requires=("blue-green",), kubernetes=None, controller=None)
+        resolved = SimpleNamespace(
+            requires=("blue-green",),
+            kubernetes=None,
+            controller=None,
+            traffic=None,
+            to_json=lambda: {"steps": []},
+        )
         self.parts = Parts(
             plan=cast("Any", SimpleNamespace(name=name, resolved=resolved)),
             place=place,
@@ -272,3 +279,50 @@ def test_without_a_further_subject_there_is_nothing_to_upgrade_to(state: Path) -
     stage = Stage(state, Actor("before", []))
     with pytest.raises(RefusedError, match="no further subject to upgrade to 'after'"):
         run_virtual(_upgrade(stage.parts))
+
+
+def test_one_that_runs_as_a_pod_gets_its_objects_and_no_token(state: Path) -> None:
+    log: list[str] = []
+    pod = Actor("bundled@in-cluster", log)
+    stage = Stage(state, pod)
+
+    async def act() -> None:
+        await subjects.install(stage.parts)
+        await subjects.start(stage.parts)
+
+    run_virtual(act())
+    assert log == ["rights of bundled@in-cluster", "start bundled@in-cluster"]
+    assert stage.cluster.asked("create", "serviceaccounts") == []
+    assert not stage.parts.kubeconfig.exists()
+
+
+def test_one_that_runs_as_a_pod_needs_real_pods(state: Path) -> None:
+    stage = Stage(state, Actor("bundled@in-cluster", []))
+    (missing,) = lacking_features(stage.parts)
+    assert missing.features == ("real-pods",)
+    assert missing.lacking.startswith("cluster ")
+
+
+def test_its_pod_that_goes_with_its_namespace_has_not_ended_by_itself(state: Path) -> None:
+    seen: list[Any] = []
+    live = SimpleNamespace(now=lambda: 1.0, observe=seen.append)
+    for name in ("bundled@in-cluster", "bundled"):
+        parts = replace(Stage(state, Actor(name, [])).parts, live=cast("Any", live))
+        parts.notify("exited", f"{name} before")
+        parts.subjects.removing = True
+        parts.notify("exited", f"{name} then")
+    assert [one.detail for one in seen] == [
+        *("bundled@in-cluster before", "bundled before", "bundled then"),
+    ]
+
+
+def test_one_that_cannot_be_ended_keeps_nobody_else_from_it() -> None:
+    log: list[str] = []
+
+    class Stubborn(Actor):
+        async def stop(self) -> None:
+            msg = "the cluster does not answer"
+            raise SubjectError(msg)
+
+    run_virtual(Subjects(cast("Any", [Stubborn("a", log), Actor("b", log)])).stop())
+    assert log == ["stop b"]

@@ -148,6 +148,33 @@ def test_an_object_that_stays_is_a_problem_and_stays_in_the_journal(journal: Jou
     assert "web" in [entry.key.name for entry in journal.entries]
 
 
+@pytest.mark.parametrize(
+    ("away", "problems"),
+    [
+        (40, []),
+        (
+            10_000,
+            ["Namespace drill-x could not be removed within 60 s: the API server gave no answer"],
+        ),
+    ],
+)
+def test_a_server_that_is_away_for_a_while_is_waited_for(
+    journal: Journal, away: int, problems: list[str]
+) -> None:
+    cluster = FakeCluster()
+
+    async def drill() -> list[str]:
+        async with cluster.client() as client:
+            await make_namespace(client, journal, MARKS, "x", draw=lambda _: "drill-x")
+            loop = asyncio.get_running_loop()
+            back = loop.time() + away
+            cluster.fail_next(0, times=10_000, match=lambda _: loop.time() < back)
+            return (await tear_down(client, journal)).problems
+
+    assert run_virtual(drill()) == problems
+    assert len(journal.entries) == len(problems)
+
+
 def test_a_taken_or_terminating_name_leads_to_another_name(journal: Journal) -> None:
     cluster = FakeCluster()
     cluster.add(_namespace("drill-one", finalizers=["example.com/stuck"]))

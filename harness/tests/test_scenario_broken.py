@@ -27,6 +27,11 @@ BROKEN: dict[str, list[str]] = {
     "all-of-none.yaml": [
         "all-of-none.yaml:22: spec.steps[1].delete.target: there is no rollout object in the manifests",
     ],
+    "answers-without-traffic.yaml": [
+        "answers-without-traffic.yaml:11: spec.steps[0].until: looks at traffic, but there is no spec.traffic that could be judged",
+        "answers-without-traffic.yaml:14: spec.checks[0].always: is never 'primry'; did you mean 'primary'? (allowed: primary, target, other)",
+        "answers-without-traffic.yaml:14: spec.checks[0].always: looks at answers, but there is no spec.traffic that could be judged",
+    ],
     "apply-undeclared-manifest.yaml": [
         "apply-undeclared-manifest.yaml:18: spec.steps[0].apply[0]: 'god.yaml' is no manifest of this scenario; did you mean 'good.yaml'? (allowed: good.yaml)",
     ],
@@ -73,7 +78,7 @@ BROKEN: dict[str, list[str]] = {
         "bad-node.yaml:27: spec.steps[2].node: says nothing to change (allowed: becomes, labels, taints)",
     ],
     "cel-unknown-variable.yaml": [
-        "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, rollouts, analyses, subject, primary, target, pods, workloads, services, nodes, apex, revisions, at, route, autoscalers, configs, calls, gates, queries)",
+        "cel-unknown-variable.yaml:19: spec.steps[0].until: there is no 'rolout'; did you mean 'rollout'? (allowed: t, since_change, step, values, rollout, canary, rollouts, analyses, subject, primary, target, pods, workloads, services, nodes, apex, revisions, at, route, autoscalers, configs, calls, gates, queries, traffic, answers)",
     ],
     "check-of-two-kinds.yaml": [
         "check-of-two-kinds.yaml:26: spec.checks[0].never: a check says one thing, this one has always and never (allowed: eventually, always, never)",
@@ -99,7 +104,7 @@ BROKEN: dict[str, list[str]] = {
         "cycle-b.yaml.j2:3: includes itself: cycle-a.yaml.j2 -> cycle-b.yaml.j2 -> cycle-a.yaml.j2",
     ],
     "done-by-unknown-check.yaml": [
-        "done-by-unknown-check.yaml:15: spec.doneWhen[0].by[0]: 'serve' is no check; did you mean 'served'? (allowed: served, steps-completed, ends-in, settled, recorded, nothing-forbidden, nothing-left, verdict)",
+        "done-by-unknown-check.yaml:15: spec.doneWhen[0].by[0]: 'serve' is no check; did you mean 'served'? (allowed: served, steps-completed, ends-in, settled, recorded, one-controller, nothing-forbidden, nothing-left, verdict)",
     ],
     "duplicate-key.yaml": [
         "duplicate-key.yaml:15: spec.settle: is given twice (first in line 14)",
@@ -184,6 +189,9 @@ BROKEN: dict[str, list[str]] = {
     "nodes-count-and-min.yaml": [
         "nodes-count-and-min.yaml:15: spec.nodes: give count or min, not both (allowed: count, min)",
     ],
+    "replicas-per-eligible-without-replicas.yaml": [
+        "replicas-per-eligible-without-replicas.yaml:7: spec.nodes.replicasPerEligible: needs a whole number 'replicas' in spec.values, which it replaces on a cluster that is not ours",
+    ],
     "nodes-without-feature.yaml": [
         "nodes-without-feature.yaml:9: spec.nodes.labels: needs 'node-changes' in spec.requires, for the nodes of a cluster that is not ours are left as they are",
     ],
@@ -256,7 +264,7 @@ BROKEN: dict[str, list[str]] = {
         "strange-node.yaml:14: spec.nodes.taints.node-1[0]: 'dedicated=batch:Never' is no taint (allowed: KEY=VALUE:NoSchedule, KEY=VALUE:PreferNoSchedule, KEY=VALUE:NoExecute)",
     ],
     "subject-of-variant-unknown.yaml": [
-        "subject-of-variant-unknown.yaml:11: spec.variants.one.subject: 'argo' names no subject (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE, installed)",
+        "subject-of-variant-unknown.yaml:11: spec.variants.one.subject: 'argo' names no subject (allowed: bundled, bundled@in-cluster, flagger@X.Y.Z, flagger@path:FILE, installed)",
     ],
     "tab.yaml": [
         "tab.yaml:8: is indented with a tab; YAML wants spaces",
@@ -269,6 +277,14 @@ BROKEN: dict[str, list[str]] = {
     ],
     "template-syntax.yaml": [
         "syntax.yaml.j2:5: is not a template: expected token 'name', got 'end of print statement'",
+    ],
+    "traffic-of-nobody.yaml": [
+        "traffic-of-nobody.yaml:8: spec.traffic: needs pods that can be reached, which simulated ones cannot: add 'network' to spec.requires",
+        "traffic-of-nobody.yaml:9: spec.traffic.after: 'initialize' is no step; did you mean 'initialise'? (allowed: initialise)",
+        "traffic-of-nobody.yaml:10: spec.traffic.service: 'gate.istio' is of another namespace, so that its port has to be said in spec.traffic.port",
+        "traffic-of-nobody.yaml:11: spec.traffic.rate: must be at most 200, not 900",
+        "traffic-of-nobody.yaml:12: spec.traffic.path: 'hostname' is no path of a URL (allowed: /hostname, /)",
+        "traffic-of-nobody.yaml:19: spec.checks[0].never: traffic has no field 'faild'; did you mean 'failed'? (allowed: sent, answered, failed, kinds, last_failure, shares, message)",
     ],
     "two-checks-of-an-id.yaml": [
         "two-checks-of-an-id.yaml:26: spec.checks[1].id: another check has the name 'served'",
@@ -289,13 +305,13 @@ BROKEN: dict[str, list[str]] = {
         "undeclared.yaml.j2:6: value 'replica' is not declared; did you mean 'replicas'? (allowed: interval, replicas)",
     ],
     "unknown-failing-check.yaml": [
-        "unknown-failing-check.yaml:13: spec.variants.two.expect.fail[0]: 'serve' is no check; did you mean 'served'? (allowed: served, steps-completed, ends-in, settled, recorded, nothing-forbidden, nothing-left)",
+        "unknown-failing-check.yaml:13: spec.variants.two.expect.fail[0]: 'serve' is no check; did you mean 'served'? (allowed: served, steps-completed, ends-in, settled, recorded, one-controller, nothing-forbidden, nothing-left)",
     ],
     "unknown-feature.yaml": [
-        "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, change-fence, config-tracking, confirm-promotion, daemonset, deployment, freeze, knative-service, manual-rollback-aborts, match-label-keys, metrics, metrics-rate, mirroring, progress-deadline, provider-kubernetes, restart-on-new-revision, restore-adopt, restore-revert, session-affinity, skip-analysis, start-limit, sub-10s-interval, suspend, traffic-weights, webhooks, audit, kubernetes-upgrade, gateway-api, istio, keda, knative, simulated-routes, node-changes, network, real-pods, several-nodes)",
+        "unknown-feature.yaml:15: spec.requires[0]: 'blue-gren' is no known feature; did you mean 'blue-green'? (allowed: ab-testing, autoscaler, blue-green, change-fence, config-tracking, confirm-promotion, daemonset, deployment, freeze, knative-service, manual-rollback-aborts, match-label-keys, metrics, metrics-rate, mirroring, progress-deadline, provider-kubernetes, restart-on-new-revision, restore-adopt, restore-revert, session-affinity, skip-analysis, start-limit, sub-10s-interval, suspend, traffic-weights, webhooks, audit, kubernetes-upgrade, gateway-api, istio, keda, knative, simulated-routes, node-changes, network, revision-images, real-pods, several-nodes)",
     ],
     "unknown-field.yaml": [
-        "unknown-field.yaml:14: spec.setle: is not a known field; did you mean 'settle'? (allowed: question, setup, requires, subject, controller, kubernetes, nodes, values, variants, matrix, expect, settle, receiver, metrics, manifests, steps, record, checks, doneWhen)",
+        "unknown-field.yaml:14: spec.setle: is not a known field; did you mean 'settle'? (allowed: question, setup, requires, subject, controller, kubernetes, nodes, values, variants, matrix, expect, settle, receiver, metrics, traffic, manifests, steps, record, checks, doneWhen)",
     ],
     "unknown-from.yaml": [
         "unknown-from.yaml:26: spec.checks[0].from: 'initialize' is no step; did you mean 'initialise'? (allowed: initialise, change, end)",
@@ -313,7 +329,7 @@ BROKEN: dict[str, list[str]] = {
         "unknown-phase.yaml:13: spec.variants.two.expect.phase: cannot be 'Done' (allowed: Initializing, Initialized, Waiting, Progressing, WaitingPromotion, Promoting, Finalising, Succeeded, Failed, Frozen, Terminating, Terminated, any)",
     ],
     "unknown-subject.yaml": [
-        "unknown-subject.yaml:15: spec.subject: 'flager' names no subject (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE, installed)",
+        "unknown-subject.yaml:15: spec.subject: 'flager' names no subject (allowed: bundled, bundled@in-cluster, flagger@X.Y.Z, flagger@path:FILE, installed)",
     ],
     "unknown-target.yaml": [
         "unknown-target.yaml:22: spec.steps[1].patch.target: 'deployment' names no object (allowed: workload, rollout, Kind/name, workloads, rollouts)",
@@ -331,10 +347,10 @@ BROKEN: dict[str, list[str]] = {
         "upgrade-of-two-kinds.yaml:22: spec.steps[1].upgrade.kubernetes: upgrades one thing, so give subject or kubernetes, not both (allowed: subject, kubernetes)",
     ],
     "upgrade-to-installed.yaml": [
-        "upgrade-to-installed.yaml:22: spec.steps[1].upgrade.subject: 'installed' is never started by a drill, so nothing can be upgraded to it (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE)",
+        "upgrade-to-installed.yaml:22: spec.steps[1].upgrade.subject: 'installed' is never started by a drill, so nothing can be upgraded to it (allowed: bundled, bundled@in-cluster, flagger@X.Y.Z, flagger@path:FILE)",
     ],
     "upgrade-to-unknown-subject.yaml": [
-        "upgrade-to-unknown-subject.yaml:22: spec.steps[1].upgrade.subject: 'flagger@latest' names no subject (allowed: bundled, flagger@X.Y.Z, flagger@path:FILE, installed)",
+        "upgrade-to-unknown-subject.yaml:22: spec.steps[1].upgrade.subject: 'flagger@latest' names no subject (allowed: bundled, bundled@in-cluster, flagger@X.Y.Z, flagger@path:FILE, installed)",
     ],
     "upgrade-to-unknown-version.yaml": [
         "upgrade-to-unknown-version.yaml:22: spec.steps[1].upgrade.kubernetes: 'newest' is no version of Kubernetes (allowed: vX.Y, vX.Y.Z)",

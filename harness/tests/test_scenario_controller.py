@@ -21,8 +21,9 @@ from harness.model.standins import PLACEHOLDERS
 from harness.model.timeline import SubjectFacts
 from harness.report.markdown import markdown
 from harness.run import subjects
+from harness.run.adapt import Adaptation
 from harness.scenario.loaded import load
-from harness.subjects.bundled import CAPABILITIES
+from harness.subjects.bundled_objects import CAPABILITIES
 from harness.subjects.flagger_capabilities import CAPABILITIES as FLAGGERS
 from harness.subjects.flagger_capabilities import capabilities
 from harness.tests.timelines import Recording
@@ -96,13 +97,17 @@ def test_a_subject_gets_them_with_the_real_addresses(drills: dict[str, Resolved]
     parts: Any = SimpleNamespace(
         plan=SimpleNamespace(resolved=drills["limited"]),
         outside=SimpleNamespace(addresses={"receiver": "http://127.0.0.1:4711"}),
+        place=SimpleNamespace(adaptation=Adaptation()),
     )
-    assert subjects._flags(parts) == {
+    given = {
         "max_concurrent_analyses": "5",
         "cluster_name": "drill-5",
         "event_webhook": "http://127.0.0.1:4711/gate/events",
         "leader_elect": False,
     }
+    assert subjects._flags(parts) == given
+    parts.place.adaptation = Adaptation(api_group="r.rollout-drill.dev")
+    assert subjects._flags(parts) == {**given, "api_group": "r.rollout-drill.dev"}
 
 
 def test_the_process_is_told_of_switches_too(monkeypatch: pytest.MonkeyPatch) -> None:

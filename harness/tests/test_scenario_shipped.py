@@ -52,7 +52,7 @@ def test_the_control_expects_its_failure(spread: Loaded) -> None:
 
 def test_templates_keep_types_and_durations_become_seconds(spread: Loaded) -> None:
     drill = spread.resolve("no-surge")[0]
-    assert drill.nodes == Nodes(count=2)
+    assert drill.nodes == Nodes(count=2, replicas_per_eligible=1)
     assert drill.settle == 1.0
     assert {check.id: check.hold_for for check in drill.checks}["never-blocked"] == 5.0
     assert drill.change_step == "new revision"

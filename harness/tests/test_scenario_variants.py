@@ -141,3 +141,16 @@ def test_a_value_must_have_the_type_of_the_declared_one(
     declared: Any, value: Any, *, fits: bool
 ) -> None:
     assert (misfit(declared, value) == "") is fits
+
+
+def test_what_follows_from_the_cluster_replaces_only_what_nobody_states() -> None:
+    text = "spec: {values: {a: 1}, variants: {p: {}, q: {values: {a: 5}}}}"
+
+    def values(sets: dict[str, Any] | None = None, derived: dict[str, Any] | None = None) -> Any:
+        combinations, problems = expand(read_yaml(text, "f")[0], "f", sets, derived=derived)
+        assert problems == []
+        return {one.label: one.values["a"] for one in combinations}
+
+    assert values() == {"p": 1, "q": 5}
+    assert values(derived={"a": 3}) == {"p": 3, "q": 5}
+    assert values({"a": "7"}, {"a": 3}) == {"p": 7, "q": 7}

@@ -12,7 +12,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from harness.model.features import FEATURES
-from harness.programs import golang
 from harness.subjects import flagger_objects
 from harness.subjects.base import Access, SubjectError
 from harness.subjects.flagger import Flagger, arguments, environment
@@ -196,7 +195,6 @@ def test_its_last_words_are_its_message() -> None:
 def go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeGo:
     monkeypatch.setenv("DRILL_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'go'}:/usr/bin:/bin")
-    monkeypatch.setattr(golang, "POLL_SECONDS", 0.01)
     made = FakeGo(tmp_path / "go")
     source = made.serve(
         MODULE, "v1.50.0", {"go.mod": "go 1.22\nrequire k8s.io/api v0.20.0\n", "go.sum": ""}

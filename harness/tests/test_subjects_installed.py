@@ -4,72 +4,52 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import pytest
-
+from harness.kube.testing import FakeCluster
 from harness.subjects.base import Access
+from harness.subjects.bundled_objects import CAPABILITIES
+from harness.subjects.detect import Controller
 from harness.subjects.flagger_capabilities import capabilities
-from harness.subjects.installed import Installed, version_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from harness.subjects.installed import Installed
+from harness.tests.others import flagger_deployment
 
 
-def _deployment(*images: str) -> dict[str, Any]:
-    containers = [{"name": str(number), "image": image} for number, image in enumerate(images)]
-    return {"spec": {"template": {"spec": {"containers": containers}}}}
-
-
-@pytest.mark.parametrize(
-    ("images", "version"),
-    [
-        (["ghcr.io/fluxcd/flagger:1.44.0"], "1.44.0"),
-        (["registry:5000/mirror/flagger:v1.37.0@sha256:abc"], "1.37.0"),
-        (["envoy:1.2.3", "flagger:1.38.0-rc.1"], "1.38.0-rc.1"),
-        (["ghcr.io/fluxcd/flagger@sha256:abc"], ""),
-        (["ghcr.io/fluxcd/flagger:latest"], ""),
-        (["ghcr.io/fluxcd/flagger-loadtester:0.34.0"], ""),
-        ([], ""),
-    ],
-)
-def test_its_version_is_the_tag_of_its_image(images: Sequence[str], version: str) -> None:
-    assert version_of(_deployment(*images)) == version
-
-
-def test_a_deployment_without_a_template_says_nothing() -> None:
-    assert version_of({}) == ""
-
-
-class Client:
-    """Lists what it was given, and notes how it was asked."""
-
-    def __init__(self, *items: dict[str, Any]) -> None:
-        self.items = list(items)
-        self.selectors: list[str] = []
-
-    async def list(self, _: object, **how: Any) -> tuple[list[dict[str, Any]], str]:
-        self.selectors.append(how["field_selector"])
-        return self.items, "1"
-
-
-def _looked(*items: dict[str, Any]) -> Installed:
-    subject, client = Installed(), Client(*items)
-    asyncio.run(subject.look(client))  # type: ignore[arg-type]  # as much of one as it needs
-    assert client.selectors == ["metadata.name=flagger"]
+def _looked(*versions: str) -> Installed:
+    cluster, subject = FakeCluster(), Installed()
+    for number, version in enumerate(versions):
+        obj = flagger_deployment()
+        obj["metadata"]["name"] = f"flagger-{number}"
+        obj["spec"]["template"]["spec"]["containers"][0]["image"] = f"flagger:{version}"
+        cluster.add(obj)
+    asyncio.run(subject.look(cluster.client()))
     return subject
 
 
 def test_it_finds_the_one_that_runs() -> None:
-    facts = _looked(_deployment("flagger:1.37.0")).facts
-    assert (facts.name, facts.version) == ("installed", "1.37.0")
-    assert facts.capabilities == capabilities("1.37.0")
+    subject = _looked("1.37.0")
+    assert (subject.facts.name, subject.facts.version) == ("installed", "1.37.0")
+    assert subject.facts.capabilities == capabilities("1.37.0")
+    assert [one.version for one in subject.controllers] == ["1.37.0"]
 
 
 def test_none_or_two_different_ones_are_unknown() -> None:
     assert _looked().facts.version == "unknown"
-    two = [_deployment(f"flagger:{version}") for version in ("1.37.0", "1.44.0")]
-    assert _looked(*two).facts.version == "unknown"
+    assert _looked("1.37.0", "1.44.0").facts.version == "unknown"
+
+
+def test_what_may_not_be_read_is_unknown() -> None:
+    cluster, subject = FakeCluster(), Installed()
+    cluster.add(flagger_deployment())
+    for plural in ("deployments", "leases", "canaries"):
+        cluster.forbid("list", plural)
+    asyncio.run(subject.look(cluster.client()))
+    assert subject.facts.version == "unknown"
+
+
+def test_one_of_ours_can_what_ours_can() -> None:
+    subject = Installed()
+    subject.meet([Controller("bundled", "Deployment a/b", "0.1.0", namespace="a")])
+    assert (subject.facts.version, subject.facts.capabilities) == ("0.1.0", CAPABILITIES)
 
 
 def test_it_gets_nothing_and_is_never_ended() -> None:

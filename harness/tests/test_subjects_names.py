@@ -11,6 +11,7 @@ from harness.model.names import SUBJECT
 from harness.subjects.base import SubjectError, crd_digest
 from harness.subjects.bundled import Bundled
 from harness.subjects.flagger import Flagger
+from harness.subjects.in_cluster import InCluster
 from harness.subjects.installed import Installed
 from harness.subjects.names import SubjectName, parse
 from harness.subjects.select import check_subject, make_subject
@@ -20,6 +21,7 @@ from harness.subjects.select import check_subject, make_subject
     ("name", "meant", "reported"),
     [
         ("bundled", SubjectName("bundled"), "bundled"),
+        ("bundled@in-cluster", SubjectName("in-cluster"), "bundled@in-cluster"),
         ("installed", SubjectName("installed"), "installed"),
         ("flagger@1.44.0", SubjectName("flagger", "1.44.0"), "flagger@1.44.0"),
         ("flagger@v1.44.0", SubjectName("flagger", "1.44.0"), "flagger@1.44.0"),
@@ -40,12 +42,23 @@ def test_each_form_is_understood(name: str, meant: SubjectName, reported: str) -
 
 @pytest.mark.parametrize(
     "name",
-    ["", "Bundled", "flagger", "flagger@", "flagger@1.44", "flagger@latest", "flagger@path:", "x"],
+    [
+        "",
+        "Bundled",
+        "bundled@",
+        "bundled@cluster",
+        "flagger",
+        "flagger@",
+        "flagger@1.44",
+        "flagger@latest",
+        "flagger@path:",
+        "x",
+    ],
 )
 def test_anything_else_is_refused_with_the_forms(name: str) -> None:
     with pytest.raises(
         SubjectError,
-        match=r"^unknown subject .* \(allowed: bundled, flagger@X\.Y\.Z, flagger@path:FILE, installed\)$",
+        match=r"^unknown subject .* \(allowed: bundled, bundled@in-cluster, flagger@X\.Y\.Z, flagger@path:FILE, installed\)$",
     ):
         check_subject(name)
     assert not re.match(SUBJECT, name)
@@ -59,7 +72,12 @@ def test_a_relative_path_is_that_of_the_folder_where_it_was_given(
 
 
 def test_every_name_makes_its_subject_anew() -> None:
-    kinds = {"bundled": Bundled, "flagger@1.37.0": Flagger, "installed": Installed}
+    kinds = {
+        "bundled": Bundled,
+        "bundled@in-cluster": InCluster,
+        "flagger@1.37.0": Flagger,
+        "installed": Installed,
+    }
     for name, kind in kinds.items():
         assert isinstance(make_subject(name), kind)
         assert make_subject(name) is not make_subject(name)
@@ -67,6 +85,6 @@ def test_every_name_makes_its_subject_anew() -> None:
 
 def test_the_digest_of_crds_tells_them_apart_and_nothing_else() -> None:
     bundled, installed = Bundled(), Installed()
-    assert crd_digest(bundled) == crd_digest(Bundled())
+    assert crd_digest(bundled) == crd_digest(Bundled()) == crd_digest(InCluster())
     assert crd_digest(bundled) != crd_digest(installed)
     assert re.fullmatch(r"[0-9a-f]{12}", crd_digest(installed))

@@ -72,6 +72,11 @@ def ensure_binaries(
         raise ClusterError(str(error)) from error
 
 
+def lacking(kubernetes: str | None = None) -> list[str]:
+    """Return the names of programs that are not on this machine yet, and would be downloaded or built when they are needed."""
+    return [component.name for component in _missing(components(kubernetes))]
+
+
 def _auto(
     wanted: Sequence[Component],
     progress: Progress,

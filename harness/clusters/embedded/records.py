@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
-_CLOCK_SECONDS: Final = 2.0
-"""Start times of the same process read twice differ by less than this."""
+_CLOCK_SECONDS: Final = 30.0
+"""Start times of the same process read twice differ by less than this: the system works them out from its clock, which is corrected
+now and then. No number is used again so soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,13 @@ class Record:
 
     def owner_alive(self) -> bool:
         """Whether the process that made it still runs."""
-        started = process_started(self.owner_pid)
-        return started is not None and abs(started - self.owner_started) < _CLOCK_SECONDS
+        return is_alive(self.owner_pid, self.owner_started)
+
+
+def is_alive(pid: int, started: float) -> bool:
+    """Whether a process that began at that time still runs: numbers are used again."""
+    now = process_started(pid)
+    return now is not None and abs(now - started) < _CLOCK_SECONDS
 
 
 def process_started(pid: int) -> float | None:

@@ -18,7 +18,10 @@ MAX_LABEL: Final = 63
 """Longest Service name and longest label value that the API accepts."""
 MAX_NAME: Final = 253
 """Longest name of a Deployment."""
-API_VERSION: Final = "flagger.app/v1beta1"
+GROUP: Final = "flagger.app"
+"""API group of Canaries, MetricTemplates and AlertProviders, unless the controller is told another one."""
+VERSION: Final = "v1beta1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
 KIND: Final = "Canary"
 MANAGER: Final = "rollout-drill-controller"
 """Our field manager, and so the name under which managedFields show our writes."""
@@ -59,6 +62,11 @@ class Names:
     def primary_value(self) -> str:
         """Value of the selector label on the primary's pods."""
         return self.value + PRIMARY_SUFFIX
+
+
+def api_version(canary: JSON) -> str:
+    """Return the `apiVersion` that a Canary has itself: its group is another one than Flagger's where two controllers share a cluster."""
+    return str(canary.get("apiVersion") or API_VERSION)
 
 
 def target_name(canary: JSON) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from harness.controller.core.names import API_VERSION, KIND
+from harness.controller.core.names import KIND, api_version
 
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
@@ -20,7 +20,7 @@ def owner_reference(canary: JSON) -> JSON:
     """Return the reference that lets the garbage collector remove an object with its Canary."""
     meta = canary["metadata"]
     return {
-        "apiVersion": API_VERSION,
+        "apiVersion": api_version(canary),
         "kind": KIND,
         "name": meta["name"],
         "uid": meta["uid"],

@@ -21,7 +21,7 @@ ANNOTATION: Final = "rollout-drill/last-tracked-revision"
 CONDITION: Final = "Degraded"
 REASON: Final = "FenceFieldMissing"
 MESSAGE: Final = (
-    "The installed CRD canaries.flagger.app has no field status.lastTrackedRevision. The change fence is kept in annotation"
+    "The installed CRD of Canaries has no field status.lastTrackedRevision. The change fence is kept in annotation"
     f" {ANNOTATION} meanwhile. Apply the CRD that comes with this controller (fixtures/crds/canaries.yaml); nothing needs a restart"
 )
 

@@ -130,7 +130,7 @@ def dropped(canary: JSON, missing: Iterable[Place]) -> tuple[str, ...]:
 def refusal(drops: tuple[str, ...]) -> str:
     """Return the sentence for a Canary whose wishes have no place."""
     return (
-        f"{', '.join(drops)}: the installed CRD canaries.flagger.app has no place for that, or had none when this Canary was applied. Apply"
+        f"{', '.join(drops)}: the installed CRD of Canaries has no place for that, or had none when this Canary was applied. Apply"
         f" the CRD that comes with this controller ({FILE}), then this Canary once more; nothing needs a restart"
     )
 

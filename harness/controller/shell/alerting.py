@@ -20,7 +20,7 @@ from harness.controller.core.alert_payloads import (
     Message,
 )
 from harness.controller.core.analysis import webhooks
-from harness.controller.core.names import MANAGER
+from harness.controller.core.names import GROUP, MANAGER
 from harness.controller.shell.http import Http
 from harness.controller.shell.posting import Post, Poster
 from harness.controller.shell.references import BrokenReferenceError, References
@@ -63,12 +63,13 @@ class Alerting:
         cluster_name: str = "",
         event_webhook: str = "",
         http: Http | None = None,
+        api_group: str = GROUP,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._owns = http is None
         self._http = http or Http(user_agent=MANAGER)
         self._poster = Poster(self._http, sleep=sleep, clock=clock)
-        self._references = References(client)
+        self._references = References(client, group=api_group)
         self._log = log
         self._clock = clock
         self._cluster_name = cluster_name

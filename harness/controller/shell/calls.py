@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.controller.core.analysis import metrics, webhooks
 from harness.controller.core.analysis.render import QueryError, render
 from harness.controller.core.calls import Answer, Call
-from harness.controller.core.names import MANAGER
+from harness.controller.core.names import GROUP, MANAGER
 from harness.controller.shell.http import Http
 from harness.controller.shell.meter import Meter
 from harness.controller.shell.metric_sources import unsupported_source
@@ -47,6 +47,7 @@ class Calls:
         *,
         metrics_server: str = METRICS_SERVER,
         http: Http | None = None,
+        api_group: str = GROUP,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         metric_timeout: float = METRIC_TIMEOUT,
         metrics_rate: float | None = None,
@@ -59,7 +60,7 @@ class Calls:
         self._providers = Providers(
             self._http, log, clock, meter or Meter(), rate=metrics_rate, burst=metrics_burst
         )
-        self._references = References(client)
+        self._references = References(client, group=api_group)
         self._log = log
         self._clock = clock
         self._metrics_server = metrics_server

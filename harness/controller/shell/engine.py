@@ -13,7 +13,7 @@ from harness.controller.shell.alerting import Alerting
 from harness.controller.shell.cache import CANARIES, Cache
 from harness.controller.shell.calls import Calls
 from harness.controller.shell.fence_field import FenceField
-from harness.controller.shell.kinds import ALWAYS, RESOURCES
+from harness.controller.shell.kinds import ALWAYS, served
 from harness.controller.shell.line import Line
 from harness.controller.shell.meter import Meter, Turns
 from harness.controller.shell.reader import Reader
@@ -56,6 +56,8 @@ class Engine:
         """Set when every kind that is always watched has been listed once."""
         self._client = client
         self._namespace = options.namespace
+        self._resources = served(options.api_group)
+        canaries = self._resources[CANARIES]
         self._log = log
         meter = meter or Meter()
         self._calls = Calls(
@@ -66,6 +68,7 @@ class Engine:
             metrics_rate=options.metrics_rate,
             metrics_burst=options.metrics_burst,
             meter=meter,
+            api_group=options.api_group,
         )
         self._alerting = Alerting(
             client,
@@ -73,17 +76,25 @@ class Engine:
             clock,
             cluster_name=options.cluster_name,
             event_webhook=options.event_webhook,
+            api_group=options.api_group,
         )
         self._fence_field = FenceField(
-            client, self._namespace, self.cache, log, self._wake_all, meter=meter
+            client,
+            self._namespace,
+            self.cache,
+            log,
+            self._wake_all,
+            meter=meter,
+            canaries=canaries,
         )
-        self._schema = Schema(client, self._namespace, log)
+        self._schema = Schema(client, self._namespace, log, canaries=canaries)
         self._writer = Writer(
             client,
             self._namespace,
             self.cache,
             log,
             clock,
+            resources=self._resources,
             saw_status=self._fence_field.saw,
             tell=self._tell,
         )
@@ -94,7 +105,7 @@ class Engine:
         self._tools = Tools(
             cache=self.cache,
             writer=self._writer,
-            reader=Reader(client, self._namespace, log),
+            reader=Reader(client, self._namespace, log, canaries=canaries),
             calls=self._calls,
             fence_field=self._fence_field,
             schema=self._schema,
@@ -135,7 +146,7 @@ class Engine:
 
     async def _follow(self, plural: str) -> None:
         failures = 0
-        resource = RESOURCES[plural]
+        resource = self._resources[plural]
         longest, said = LONGEST_RETRY, ""
         while True:
             try:

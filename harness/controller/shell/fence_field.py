@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
     from harness.controller.shell.meter import Meter
     from harness.kube.client import KubeClient
+    from harness.kube.resource import Resource
 
 RECHECK: Final = 10.0
 """Seconds between two looks for the field while it is missing."""
@@ -46,6 +47,7 @@ class FenceField:
         changed: Callable[[], None],
         *,
         meter: Meter,
+        canaries: Resource = CANARY,
     ) -> None:
         self.pruned = False
         self._client = client
@@ -54,6 +56,7 @@ class FenceField:
         self._log = log
         self._changed = changed
         self._meter = meter
+        self._canaries = canaries
         self._missing = asyncio.Event()
 
     def saw(self, sent: JSON, answer: JSON) -> None:
@@ -90,7 +93,7 @@ class FenceField:
         body = {"status": {pruned.FENCE_FIELD: _PROBE}}
         params = {"dryRun": "All", "fieldManager": MANAGER}
         for name in names:
-            path = CANARY.path(self._namespace, name, "status")
+            path = self._canaries.path(self._namespace, name, "status")
             try:
                 answer = await self._client.raw("PATCH", path, params, body, content_type=_MERGE)
             except KubeError as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from harness.controller.core.names import GROUP
 from harness.kube.resource import (
     CANARY,
     CONFIGMAP,
@@ -42,3 +44,13 @@ RESOURCES: Final[Mapping[str, Resource]] = {
     "kservices": Resource("serving.knative.dev", "v1", "services", "Service"),
     "krevisions": Resource("serving.knative.dev", "v1", "revisions", "Revision"),
 }
+
+
+def moved(resource: Resource, group: str) -> Resource:
+    """Return where a kind is served when Canaries, and what they refer to, are served under `group`; other kinds stay."""
+    return replace(resource, group=group) if resource.group == GROUP else resource
+
+
+def served(group: str) -> Mapping[str, Resource]:
+    """Return `RESOURCES` with Canaries of another API group."""
+    return {plural: moved(resource, group) for plural, resource in RESOURCES.items()}

@@ -11,13 +11,17 @@ from harness.kube.resource import CANARY, POD, REPLICASET
 if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
     from harness.kube.client import KubeClient
+    from harness.kube.resource import Resource
 
 
 class Reader:
     """Reads in one namespace."""
 
-    def __init__(self, client: KubeClient, namespace: str, log: Any) -> None:
+    def __init__(
+        self, client: KubeClient, namespace: str, log: Any, *, canaries: Resource = CANARY
+    ) -> None:
         self._client = client
+        self._canaries = canaries
         self._namespace = namespace
         self._log = log
 
@@ -59,7 +63,7 @@ class Reader:
     async def canary(self, name: str) -> JSON | None:
         """Return a Canary as it is served now, None when there is none. Raises KubeError."""
         only = f"metadata.name={name}"
-        items, _ = await self._client.list(CANARY, self._namespace, field_selector=only)
+        items, _ = await self._client.list(self._canaries, self._namespace, field_selector=only)
         return items[0] if items else None
 
     async def config(self, plural: str, name: str) -> JSON | None:

@@ -7,6 +7,8 @@ import binascii
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.controller.core.names import GROUP
+from harness.controller.shell.kinds import moved
 from harness.kube.errors import Forbidden, KubeError, NotFound
 from harness.kube.resource import ALERTPROVIDER, METRICTEMPLATE, SECRET
 
@@ -35,22 +37,24 @@ class Referred:
 class References:
     """Reads them through the API."""
 
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(self, client: KubeClient, *, group: str = GROUP) -> None:
         self._client = client
+        self._templates = moved(METRICTEMPLATE, group)
+        self._providers = moved(ALERTPROVIDER, group)
 
     async def template(self, name: str, namespace: str) -> JSON:
         """Return a MetricTemplate without its Secret. Raises BrokenReferenceError."""
-        return await self._read(METRICTEMPLATE, name, namespace)
+        return await self._read(self._templates, name, namespace)
 
     async def metric_source(self, name: str, namespace: str) -> Referred:
         """Return a MetricTemplate with its Secret. Raises BrokenReferenceError."""
-        obj = await self._read(METRICTEMPLATE, name, namespace)
+        obj = await self._read(self._templates, name, namespace)
         provider = (obj.get("spec") or {}).get("provider") or {}
         return await self._with_secret(obj, provider, namespace)
 
     async def alert_provider(self, name: str, namespace: str) -> Referred:
         """Return an AlertProvider with its Secret. Raises BrokenReferenceError."""
-        obj = await self._read(ALERTPROVIDER, name, namespace)
+        obj = await self._read(self._providers, name, namespace)
         return await self._with_secret(obj, obj.get("spec") or {}, namespace)
 
     async def _with_secret(self, obj: JSON, holder: JSON, namespace: str) -> Referred:

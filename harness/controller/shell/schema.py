@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.controller.core import schema
-from harness.controller.core.names import API_VERSION, KIND, MANAGER
+from harness.controller.core.names import KIND, MANAGER
 from harness.kube.errors import Forbidden, Invalid, KubeError, NotFound
 from harness.kube.resource import CANARY
 
@@ -19,16 +19,19 @@ if TYPE_CHECKING:
     from harness.controller.core.decision import JSON
     from harness.controller.core.schema import Place
     from harness.kube.client import KubeClient
+    from harness.kube.resource import Resource
 
-PATH: Final = f"/openapi/v3/apis/{API_VERSION}"
 _MERGE: Final = "application/merge-patch+json"
 
 
 class Schema:
     """The installed Canary CRD, as far as the controller asks."""
 
-    def __init__(self, client: KubeClient, namespace: str, log: Any) -> None:
+    def __init__(
+        self, client: KubeClient, namespace: str, log: Any, *, canaries: Resource = CANARY
+    ) -> None:
         self._client = client
+        self._canaries = canaries
         self._namespace = namespace
         self._log = log
 
@@ -43,7 +46,7 @@ class Schema:
             self._log.warning(
                 "schema lacks",
                 fields=[str(place) for place in missing],
-                message=f"the CRD canaries.flagger.app is another one than this controller comes with: apply {schema.FILE};"
+                message=f"the CRD {self._canaries.label} is another one than this controller comes with: apply {schema.FILE};"
                 " what depends on it is refused on the Canaries that ask for it",
             )
 
@@ -78,14 +81,19 @@ class Schema:
             return True  # not known: rather refused than lost
 
     async def _ask(self, name: str, place: Place) -> JSON:
-        path = CANARY.path(self._namespace, name, "status" if place.in_status else None)
+        path = self._canaries.path(self._namespace, name, "status" if place.in_status else None)
         params = {"dryRun": "All", "fieldManager": MANAGER}
         return await self._client.raw("PATCH", path, params, place.patch(), content_type=_MERGE)
 
     async def _published(self) -> tuple[Place, ...]:
         """Return what the published schema lacks. Raises KubeError."""
-        document = await self._client.raw("GET", PATH)
+        document = await self._client.raw("GET", published(self._canaries))
         return schema.absent(_canary(document))
+
+
+def published(canaries: Resource) -> str:
+    """Return where the schemas of the group are published."""
+    return f"/openapi/v3/apis/{canaries.api_version}"
 
 
 def _about(error: Invalid, place: Place) -> bool:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.controller.core.moments import stamp
-from harness.controller.core.names import API_VERSION, KIND, MANAGER
+from harness.controller.core.names import KIND, MANAGER, api_version
 from harness.controller.core.refresh import refreshed
 from harness.controller.shell.cache import CANARIES, Cache
 from harness.controller.shell.kinds import RESOURCES
@@ -19,10 +19,10 @@ from harness.kube.errors import (
     KubeError,
     NotFound,
 )
-from harness.kube.resource import CANARY, EVENT
+from harness.kube.resource import EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from harness.controller.core import Decision, Note, Write
     from harness.controller.core.decision import JSON
@@ -46,6 +46,7 @@ class Writer:
         log: Any,
         clock: Callable[[], float],
         *,
+        resources: Mapping[str, Resource] = RESOURCES,
         saw_status: Callable[[JSON, JSON], None] = lambda _sent, _answer: None,
         tell: Callable[[JSON, Note], None] = lambda _canary, _note: None,
     ) -> None:
@@ -54,6 +55,7 @@ class Writer:
         self._cache = cache
         self._log = log
         self._clock = clock
+        self._resources = resources
         self._saw_status = saw_status
         self._tell = tell
         self._noted: OrderedDict[str, None] = OrderedDict()
@@ -110,7 +112,7 @@ class Writer:
             self._log.warning("refused", verb=verb, path=path, status=status, message=str(error))
 
     async def _write(self, write: Write) -> JSON:
-        resource = RESOURCES[write.resource]
+        resource = self._resources[write.resource]
         try:
             answer = await self._send(resource, write)
         except KubeError as error:
@@ -160,9 +162,10 @@ class Writer:
     async def _write_status(self, canary: JSON, status: JSON) -> None:
         meta = canary["metadata"]
         body = _with_precondition({"status": status}, meta["resourceVersion"])
+        canaries = self._resources[CANARIES]
         try:
             answer = await self._client.patch(
-                CANARY,
+                canaries,
                 meta["name"],
                 self._namespace,
                 body,
@@ -170,7 +173,7 @@ class Writer:
                 subresource="status",
             )
         except KubeError as error:
-            path = CANARY.path(self._namespace, meta["name"], "status")
+            path = canaries.path(self._namespace, meta["name"], "status")
             self.log_refusal(error, "patch", path)
             raise
         self._cache.put(CANARIES, answer)
@@ -200,7 +203,7 @@ def _event(canary: JSON, note: Note, name: str, now: float) -> JSON:
         "kind": "Event",
         "metadata": {"name": name, "namespace": meta["namespace"]},
         "involvedObject": {
-            "apiVersion": API_VERSION,
+            "apiVersion": api_version(canary),
             "kind": KIND,
             "name": meta["name"],
             "namespace": meta["namespace"],

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.run.objects import Maker
     from harness.run.outside import Outside
     from harness.run.subjects import Subjects
+    from harness.run.traffic import TrafficProbe
     from harness.subjects.base import Subject
 
 
@@ -49,6 +50,8 @@ class Context:
     """Takes a line of progress about this drill."""
     outside: Outside
     """The stand-ins for what is outside the cluster."""
+    traffic: TrafficProbe | None = None
+    """Requests to the pods, where the scenario has them."""
 
     @property
     def subject(self) -> Subject:

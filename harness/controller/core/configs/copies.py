@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from harness.controller.core.canonical import same
 from harness.controller.core.configs.checksums import OPT_OUT, PLURALS, Configs, problem
 from harness.controller.core.decision import JSON, Objects, Write
-from harness.controller.core.names import API_VERSION, KIND, PRIMARY_SUFFIX, Names
+from harness.controller.core.names import KIND, PRIMARY_SUFFIX, Names, api_version
 from harness.controller.core.ownership import controller_of, included, owner_reference
 from harness.controller.core.patches import difference
 from harness.controller.core.policy import DEFAULT, Policy
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from harness.controller.core.configs.places import Reference
 
 _CONTENT: Final = ("data", "binaryData", "type")
-_GROUP: Final = API_VERSION.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def copies(
         existing = held.get(reference.name + PRIMARY_SUFFIX)
         wanted = _copy(canary, names, reference, held[reference.name], policy)
         equal = existing is not None and _equal(existing, wanted)
-        if existing is not None and not _ours(existing):
+        if existing is not None and not _ours(canary, existing):
             if equal:
                 continue
             return Copies(problem=_foreign(reference, existing))
@@ -121,16 +120,19 @@ def _equal(existing: JSON, wanted: JSON) -> bool:
     return same(_content(existing), _content(wanted))
 
 
-def _canary(owner: JSON) -> bool:
-    return owner.get("kind") == KIND and str(owner.get("apiVersion")).startswith(f"{_GROUP}/")
+def _alike(canary: JSON, owner: JSON) -> bool:
+    """Whether an owner is a Canary of the same API group: those of another group are another controller's."""
+    group = api_version(canary).partition("/")[0]
+    return owner.get("kind") == KIND and str(owner.get("apiVersion")).startswith(f"{group}/")
 
 
-def _ours(existing: JSON) -> bool:
+def _ours(canary: JSON, existing: JSON) -> bool:
     """Whether Canaries own the copy, and nobody else controls it."""
     controller = controller_of(existing)
-    if controller is not None and not _canary(controller):
+    if controller is not None and not _alike(canary, controller):
         return False
-    return any(map(_canary, existing["metadata"].get("ownerReferences") or []))
+    owners = existing["metadata"].get("ownerReferences") or []
+    return any(_alike(canary, owner) for owner in owners)
 
 
 def _settled(canary: JSON, existing: JSON) -> bool:
@@ -147,7 +149,7 @@ def _owners(canary: JSON, existing: JSON) -> list[JSON]:
         owner | {"controller": False} if owner.get("controller") else owner
         for owner in existing["metadata"].get("ownerReferences") or []
         if owner.get("uid") != mine["uid"]
-        and not (_canary(owner) and owner["name"] == mine["name"])
+        and not (_alike(canary, owner) and owner["name"] == mine["name"])
     ]
     return [mine, *others]
 
