@@ -97,6 +97,11 @@ FEATURES: Final[dict[str, Feature]] = {
         "cluster",
         "Pods can be reached over the network, which a probe of `traffic` needs; simulated ones cannot.",
     ),
+    "simulated-pods": Feature(
+        "cluster",
+        "Pods obey the label `rollout-drill/pod`. A scenario whose manifests or steps give it another value than `start` requires this by "
+        "itself; manifests can ask by `drill.simulated`, and have real pods do the same by their arguments.",
+    ),
     "revision-images": Feature(
         "cluster",
         "Runs the images of `registry.example` by which scenarios tell revisions: mere names on simulated nodes, ours on kind and k3s. A "

@@ -199,7 +199,11 @@ def _visitor(plan: Plan, place: Place, subject: Subject) -> Visitor:
 
 async def _rendered(plan: Plan, place: Place, namespace: str, outside: Outside) -> list[Manifest]:
     context = DrillContext(
-        namespace, place.run, place.cluster.workload_image, outside=outside.addresses
+        namespace,
+        place.run,
+        place.cluster.workload_image,
+        bool(place.cluster.facts.simulated),
+        outside.addresses,
     )
     # In a thread: thousands of objects take seconds, and other drills go on meanwhile.
     return await asyncio.to_thread(render, plan.resolved, plan.folder, context)

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
-from harness.clusters.base import NETWORK, REAL_PODS, REVISION_IMAGES, same_version
+from harness.clusters.base import (
+    NETWORK,
+    REAL_PODS,
+    REVISION_IMAGES,
+    SIMULATED_PODS,
+    same_version,
+)
 from harness.clusters.local.images import RESERVED
 from harness.clusters.workload import PROGRAM, is_ours
 from harness.model.actions import ApplyAsStep, PatchStep
@@ -21,6 +28,10 @@ if TYPE_CHECKING:
     from harness.model.nodes import Nodes
     from harness.model.timeline import ClusterFacts
     from harness.run.parts import Parts
+
+_OF_PODS: Final = re.compile(r'"rollout-drill/pod": "([^"]+)"')
+_NORMAL: Final = "start"
+"""The value of that label with which a simulated pod does as a real one does."""
 
 
 def lacking_features(parts: Parts) -> list[Missing]:
@@ -39,8 +50,8 @@ def lacking_features(parts: Parts) -> list[Missing]:
         needed = [name for name in parts.plan.resolved.requires if side in FEATURES[name].of]
         if side == "cluster" and IN_CLUSTER in subjects and REAL_PODS not in needed:
             needed.append(REAL_PODS)  # a subject runs as a pod
-        if side == "cluster" and REVISION_IMAGES not in needed and _names_reserved(parts):
-            needed.append(REVISION_IMAGES)  # nobody can pull them
+        if side == "cluster":
+            needed += [name for name in _needed_by_itself(parts) if name not in needed]
         lacking = tuple(name for name in needed if name not in capabilities)
         if lacking:
             missing.append(Missing(parts.live.now(), lacking, who))
@@ -64,10 +75,12 @@ def lacking_probe(parts: Parts) -> Missing | None:
     return Missing(parts.live.now(), (way,), f"image {image}")
 
 
-def _names_reserved(parts: Parts) -> bool:
-    """Whether manifests or steps name an image that only stands for a revision."""
-    scenario = parts.plan.resolved.to_json()
-    return f"{RESERVED}/" in json.dumps([dict(parts.manifests), scenario["steps"]])
+def _needed_by_itself(parts: Parts) -> list[str]:
+    """Return what manifests or steps need whatever the scenario says: images that nobody can pull, pods that obey a label."""
+    steps = parts.plan.resolved.to_json()["steps"]
+    text = json.dumps([dict(parts.manifests), steps])
+    asked = {value for value in _OF_PODS.findall(text) if value != _NORMAL}
+    return [REVISION_IMAGES] * (f"{RESERVED}/" in text) + [SIMULATED_PODS] * bool(asked)
 
 
 def eligible_nodes(parts: Parts) -> Precondition:

@@ -55,12 +55,14 @@ ROLLOUT_KINDS: Final = frozenset({"Canary", "Rollout"})
 
 @dataclass(frozen=True, slots=True)
 class DrillContext:
-    """What templates know of the drill, as `drill.namespace`, `drill.run` and `drill.image`."""
+    """What templates know of the drill, as `drill.namespace`, `drill.run`, `drill.image` and `drill.simulated`."""
 
     namespace: str = "drill-preview"
     run: str = "preview"
     image: str = SIMULATED_IMAGE
     """Of the workload's containers, on the cluster where the drill runs."""
+    simulated: bool = True
+    """Whether no container runs there, so that pods do what the label `rollout-drill/pod` says."""
     outside: Mapping[str, str] = field(default_factory=dict)
     """Addresses of the stand-ins by the names that templates have for them; while none runs, placeholders."""
 
@@ -180,7 +182,12 @@ class _Reader:
         if self._adopted or not self._name.endswith(TEMPLATE_SUFFIX):
             return Rendered(read_text(path, self._name), ())
         context = self._context
-        drill = {"namespace": context.namespace, "run": context.run, "image": context.image}
+        drill = {
+            "namespace": context.namespace,
+            "run": context.run,
+            "image": context.image,
+            "simulated": context.simulated,
+        }
         outside = self._context.outside
         scope = {**self._values, "values": dict(self._values), "drill": drill, **outside}
         return render_file(self._folder, self._name, scope)

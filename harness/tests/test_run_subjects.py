@@ -234,6 +234,27 @@ def test_nodes_are_changed_on_clusters_of_ours_only(state: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("manifest", "needs"),
+    [
+        ({"image": "registry.example/web:2"}, ("revision-images",)),
+        ({"image": "example.com/web:2"}, ()),
+        ({"labels": {"rollout-drill/pod": "never-ready"}}, ("simulated-pods",)),
+        ({"labels": {"rollout-drill/pod": "start"}}, ()),
+    ],
+)
+def test_what_only_some_clusters_can_run_is_required_without_a_word(
+    state: Path, manifest: dict[str, Any], needs: tuple[str, ...]
+) -> None:
+    stage = Stage(state, Actor("before", []))
+    missing = lacking_features(replace(stage.parts, manifests={"a.yaml": [manifest]}))
+    assert tuple(name for one in missing for name in one.features) == needs
+    resolved = stage.parts.plan.resolved
+    resolved.to_json = lambda: {"steps": [{"patch": manifest}]}  # type: ignore[method-assign]
+    missing = lacking_features(stage.parts)
+    assert tuple(name for one in missing for name in one.features) == needs
+
+
+@pytest.mark.parametrize(
     ("wanted", "holds"),
     [("v1.35", True), ("1.35.4", True), ("v1.3", False), ("v1.34.4", False), ("v1.35.40", False)],
 )
