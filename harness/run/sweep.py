@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness import __version__
+from harness.clusters.base import ClusterError
 from harness.clusters.embedded.cluster import abandoned, reap
+from harness.clusters.local import cluster as local
 from harness.kube.client import KubeClient
 from harness.kube.errors import ApiError, KubeError
 from harness.run.identity import FIELD_MANAGER
@@ -53,15 +55,15 @@ async def sweep(
         if not journal.reach.alive():
             await _journal(journal, result, dry_run=dry_run)
     # What is in a journal still was told already.
-    living |= {journal.reach.run for journal in all_journals()}
+    told = living | {journal.reach.run for journal in all_journals()}
     if cluster is not None:
         agent = f"rollout-drill/{__version__} sweep"
         client = await KubeClient.connect(cluster.kubeconfig, cluster.context, user_agent=agent)
         async with client:
             await sweep_labelled(
-                client, cluster, living, result, older_than, dry_run=dry_run, namespace=namespace
+                client, cluster, told, result, older_than, dry_run=dry_run, namespace=namespace
             )
-    _embedded(result, dry_run=dry_run)
+    _clusters(result, dry_run=dry_run)
     _private(living, result, dry_run=dry_run)
     return result
 
@@ -157,9 +159,17 @@ async def explain(client: KubeClient, removal: Removal, left: list[Entry], resul
             result.explained += await why_stuck(client, entry.key.name)
 
 
-def _embedded(result: Found, *, dry_run: bool) -> None:
+def _clusters(result: Found, *, dry_run: bool) -> None:
     names = abandoned() if dry_run else reap(lambda _line: None)
     result.removed += [f"embedded cluster {name}" for name in names]
+    for record in local.abandoned():
+        try:
+            if not dry_run:
+                local.remove(record)
+        except ClusterError as error:
+            result.problems.append(str(error))
+        else:
+            result.removed.append(f"cluster {record.title}")
 
 
 def _private(living: set[str], result: Found, *, dry_run: bool) -> None:

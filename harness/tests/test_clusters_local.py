@@ -20,6 +20,7 @@ from harness.clusters.local import images, records
 from harness.clusters.select import ALLOWED, Choice, open_cluster, parse
 from harness.data import data_path
 from harness.model.timeline import ClusterFacts
+from harness.run.sweep import sweep
 
 if TYPE_CHECKING:
     import threading
@@ -175,6 +176,19 @@ def test_what_a_dead_run_left_is_known_and_what_was_to_stay_is_not(tool: FakePro
     assert [one.name for one in local.abandoned()] == ["dead"]
     local.remove(local.abandoned()[0])
     assert sorted(tool.there) == ["kept", "mine"]
+
+
+def test_sweep_removes_what_a_dead_run_left(tool: FakeProvider) -> None:
+    _up("dead")
+    _up("mine")
+    record = records.read("kind", "dead")
+    assert record is not None
+    records.write(replace(record, owner_started=0.0))
+    assert asyncio.run(sweep(dry_run=True)).removed == ["cluster kind:dead"]
+    assert sorted(tool.there) == ["dead", "mine"]
+    assert asyncio.run(sweep(dry_run=False)).removed == ["cluster kind:dead"]
+    assert tool.there == ["mine"]
+    assert asyncio.run(sweep(dry_run=False)).removed == []
 
 
 def test_a_run_takes_one_that_stays_and_leaves_it(tool: FakeProvider) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.embedded
 
 NAMES = {
     "workload": "payroll-service",
-    "context": "acme-prod-eu",
+    "context": "acme-shop-eu",
     "registry": "registry.acme.example",
     "image": "payroll/backend",
     "node": "rack-seven.acme.example",

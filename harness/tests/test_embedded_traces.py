@@ -12,11 +12,12 @@ from harness.data import data_path
 from harness.kube import access
 from harness.kube.resource import CLUSTERROLE, CONFIGMAP, NAMESPACE
 from harness.model.outcome import ExitCode
-from harness.run.identity import labels
+from harness.run.identity import labels, run_id
 from harness.run.journal import all_journals, state_dir
 from harness.run.plan import Plan
 from harness.run.teardown import tear_down
 from harness.scenario.loaded import load
+from harness.tests import drilling
 from harness.tests.drilling import altered, drill, failing, session, with_client
 
 if TYPE_CHECKING:
@@ -45,12 +46,14 @@ def cluster_role(name: str, marks: dict[str, str]) -> dict[str, Any]:
 
 
 def test_a_planted_leftover_is_found_and_changes_the_exit_code(
-    warm_cluster: EmbeddedCluster, tmp_path: Path
+    warm_cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (resolved,) = load(NODE_SPREAD).resolve("with-key")
     where = f"embedded:{warm_cluster.record.name}"
     name = Plan(resolved, NODE_SPREAD, "bundled", where, "").name
-    marks = labels("another-run", name.label)
+    run = run_id()
+    monkeypatch.setattr(drilling, "run_id", lambda: run)
+    marks = labels(run, name.label)
     with_client(
         warm_cluster,
         lambda client: client.create(
