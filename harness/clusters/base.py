@@ -98,6 +98,10 @@ class Cluster:
         msg = f"{self.name} is not ours, so no image is loaded into its nodes ({archive.name}); give one that it can pull."
         raise ChoiceError(msg)
 
+    async def load_local(self, images: Sequence[str], progress: Progress) -> None:
+        """Put those of these images that this machine's container engine has where nodes find them, on a cluster of this machine."""
+        del images, progress
+
     async def with_addons(self, names: Sequence[str], progress: Progress) -> Cluster:
         """Return the cluster with add-ons among its facts, whose CRDs it serves by now (see `harness.clusters.addons`).
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+import re
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness import __version__
+from harness.clusters.local.images import RESERVED
 from harness.model.timeline import Header, SubjectState
 from harness.run import artefacts
 from harness.run.adapt import adapted
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
     from harness.run.subjects import Subjects
     from harness.scenario.manifests import Manifest
     from harness.subjects.base import Subject, SubjectEvent
+
+
+_IMAGE: Final = re.compile(r'"image": "([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,7 @@ async def put_together(
     # Rendered before there is a namespace, so that an invalid manifest leaves nothing behind.
     wanted = place.namespace or namespace_name(plan.resolved.name)
     manifests, notes = await _manifests(plan, place, wanted, outside)
+    await place.cluster.load_local(_images(plan, manifests), place.say)
     objects = [obj for several in manifests.values() for obj in several]
     own_credentials = False
     if place.namespace:
@@ -173,6 +180,12 @@ async def put_together(
         outside,
         own_credentials,
     )
+
+
+def _images(plan: Plan, manifests: dict[str, list[JSON]]) -> list[str]:
+    """Return the images that manifests and steps name, those that only stand for a revision left out."""
+    text = json.dumps([manifests, plan.resolved.to_json()["steps"]])
+    return sorted({image for image in _IMAGE.findall(text) if not image.startswith(f"{RESERVED}/")})
 
 
 async def _manifests(

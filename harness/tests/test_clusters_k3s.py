@@ -88,10 +88,12 @@ def test_images_and_logs(tools: FakeTool, tmp_path: Path) -> None:
     tools.write("k3d", f"""case "$1" in node) echo '{row}';; esac""")
     record = _record()
     K3d().load(record, tmp_path / "a.tar")
+    K3d().load_local(record, "mine:1")
     K3d().export_logs(record, tmp_path)
     K3d().delete(record)
     assert tools.calls == [
         f"k3d image import {tmp_path / 'a.tar'} --cluster one",
+        "k3d image import mine:1 --cluster one",
         "k3d node list -o json",
         "docker logs k3d-one-agent-0",
         "k3d cluster delete one",

@@ -171,7 +171,11 @@ def test_a_failure_has_kinds_last_words_and_its_log(tools: FakeTool) -> None:
 
 def test_an_image_is_loaded_on_every_node(tools: FakeTool) -> None:
     Kind().load(_record(), Path("/x/a.tar"))
-    assert tools.calls == ["kind load image-archive /x/a.tar --name one"]
+    Kind().load_local(_record(), "mine:1")
+    assert tools.calls == [
+        "kind load image-archive /x/a.tar --name one",
+        "kind load docker-image mine:1 --name one",
+    ]
 
 
 def test_logs_are_exported_where_they_are_wanted(tools: FakeTool, tmp_path: Path) -> None:

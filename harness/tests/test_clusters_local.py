@@ -9,7 +9,8 @@ import json
 import re
 import tarfile
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -20,7 +21,9 @@ from harness.clusters.local import images, records
 from harness.clusters.select import ALLOWED, Choice, open_cluster, parse
 from harness.data import data_path
 from harness.model.timeline import ClusterFacts
+from harness.run.parts import _images
 from harness.run.sweep import sweep
+from harness.tests.fake_tool import FakeTool
 
 if TYPE_CHECKING:
     import threading
@@ -64,6 +67,9 @@ class FakeProvider:
 
     def load(self, record: Record, archive: Path) -> None:
         self.done.append(f"load {archive.name} into {record.name}")
+
+    def load_local(self, record: Record, image: str) -> None:
+        self.done.append(f"load {image} of the engine into {record.name}")
 
     def export_logs(self, record: Record, folder: Path) -> None:
         (folder / f"{record.name}.log").write_text("said", encoding="utf-8")
@@ -261,6 +267,40 @@ def test_an_image_of_another_sort_is_loaded_once_too(tool: FakeProvider, tmp_pat
         asyncio.run(made.load(tmp_path / "other-1.tar", print))
     assert tool.done[-1] == "load other-1.tar into one"
     assert len(tool.done) == 4
+
+
+def test_images_of_a_scenario_that_docker_has_are_loaded_once_each_and_anew_when_they_changed(
+    tool: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = _up(bound=False)
+    begun = len(tool.done)
+    docker = FakeTool(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{docker.folder}:/usr/bin:/bin")
+    docker.write(
+        "docker", 'case "$*" in *mine:1) echo sha256:one;; *) echo none >&2; exit 1;; esac'
+    )
+    for _ in range(2):
+        asyncio.run(made.load_local(["mine:1", "elsewhere:2"], print))
+    assert tool.done[begun:] == ["load mine:1 of the engine into one"]
+    docker.write("docker", "echo sha256:two")
+    asyncio.run(made.load_local(["mine:1"], print))
+    assert len(tool.done[begun:]) == 2
+
+
+def test_without_docker_there_is_nothing_to_load(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert images.in_engine(["mine:1"]) == {}
+
+
+def test_a_drill_asks_for_the_images_of_its_manifests_and_steps() -> None:
+    container = {"name": "web", "image": "mine:1"}
+    kept = {"name": "log", "image": f"{images.RESERVED}/web:1"}
+    workload_ = {"spec": {"template": {"spec": {"containers": [container, kept]}}}}
+    steps = [{"patch": {"template": {"image": "mine:2"}}}]
+    plan = SimpleNamespace(resolved=SimpleNamespace(to_json=lambda: {"steps": steps}))
+    assert _images(cast("Any", plan), {"a.yaml": [workload_]}) == ["mine:1", "mine:2"]
 
 
 def _member(tar: tarfile.TarFile, name: str) -> io.BytesIO:

@@ -103,6 +103,15 @@ class K3d:
             log=record.log,
         )
 
+    def load_local(self, record: Record, image: str) -> None:
+        """Copy an image of Docker's to every node."""
+        call(
+            [program("k3d"), "image", "import", image, "--cluster", record.name],
+            what=f"Loading {image} into {record.title}",
+            within=LOAD_WITHIN,
+            log=record.log,
+        )
+
     def export_logs(self, record: Record, folder: Path) -> None:
         """Keep what each node's container said; k3s logs there."""
         listed = call([program("k3d"), "node", "list", "-o", "json"], what="Listing k3d's nodes")

@@ -94,6 +94,15 @@ class Kind:
             log=record.log,
         )
 
+    def load_local(self, record: Record, image: str) -> None:
+        """Copy an image of Docker's to every node."""
+        call(
+            [program("kind"), "load", "docker-image", image, "--name", record.name],
+            what=f"Loading {image} into {record.title}",
+            within=LOAD_WITHIN,
+            log=record.log,
+        )
+
     def export_logs(self, record: Record, folder: Path) -> None:
         """Have kind collect the logs of kubelets, containerd and pods."""
         call(

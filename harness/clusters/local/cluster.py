@@ -20,13 +20,14 @@ from harness.clusters.base import (
 )
 from harness.clusters.existing import takes_pods
 from harness.clusters.local import records
-from harness.clusters.local.images import archive
+from harness.clusters.local.images import archive, in_engine
 from harness.model.timeline import ClusterFacts
 from harness.programs.errors import ProgramError
 from harness.programs.threads import in_thread
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Sequence
     from pathlib import Path
 
     from harness.clusters.base import Progress
@@ -58,6 +59,20 @@ class LocalCluster(Cluster):
             progress(f"Loading {archive.name} into {self.name}.")
             loaded = await in_thread(lambda _: _load(self.provider, record, archive))
             await asyncio.to_thread(records.write, loaded)
+
+    async def load_local(self, images: Sequence[str], progress: Progress) -> None:
+        """Load what the engine has of a scenario's images, each once; see `Cluster.load_local`. Raises ClusterError."""
+        await asyncio.to_thread(self._load_local, images, progress)
+
+    def _load_local(self, images: Sequence[str], progress: Progress) -> None:
+        for image, identity in in_engine(images).items():
+            record = records.read(self.record.kind, self.record.name) or self.record
+            mark = f"{image}@{identity}"
+            if mark in record.images:
+                continue
+            progress(f"Loading {image} into {self.name}.")
+            self.provider.load_local(record, image)
+            records.write(dataclasses.replace(record, images=[*record.images, mark]))
 
     async def save_logs(self, folder: Path) -> None:
         """Copy the logs of its nodes and components; see `Cluster.save_logs`."""

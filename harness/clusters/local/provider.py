@@ -41,5 +41,8 @@ class Provider(Protocol):
     def load(self, record: Record, archive: Path) -> None:
         """Put an image, as `docker save` writes it, where every node finds it."""
 
+    def load_local(self, record: Record, image: str) -> None:
+        """The same with an image of this machine's container engine."""
+
     def export_logs(self, record: Record, folder: Path) -> None:
         """Copy the logs of nodes and components into a folder that is there."""
