@@ -387,7 +387,7 @@ def test_the_cronjob_runs_a_command_that_there_is(tmp_path: Path) -> None:
     import sys
 
     arguments = [each.replace("$(NAMESPACE)", "drills") for each in container["args"]]
-    arguments = [each.replace("/work", str(tmp_path / "work")) for each in arguments]
+    arguments = [each.replace("/scratch", str(tmp_path / "work")) for each in arguments]
     done = subprocess.run(
         [sys.executable, *container["command"][1:], *arguments],
         env={**os.environ, "KUBECONFIG": str(config), "DRILL_STATE_DIR": str(tmp_path / "state")},
