@@ -149,7 +149,7 @@ def test_what_was_left_behind_is_said_and_decides_the_exit_code() -> None:
     result = verdict(stories.promotion().at(529.0).add(tl.Leftovers, items=items, kinds_listed=61))
     assert result.exit_code is ExitCode.LEFT_BEHIND
     assert result.outcome is Outcome.FAIL
-    assert result.sentence.startswith("Clean: ")
+    assert result.sentence.startswith("Clean but for what is left: the promotion ")
     assert result.sentence.endswith(" 1 object was left behind.")
 
 
