@@ -33,3 +33,9 @@ def make_folder(folder: Path) -> Path:
         msg = f"Cannot make the folder {folder}: {error.strerror}."
         raise ProgramError(msg) from error
     return folder
+
+
+def python_path() -> str:
+    """Return the PYTHONPATH with which a child process finds this very package, wherever it stands."""
+    package = str(Path(__file__).resolve().parents[2])
+    return os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))

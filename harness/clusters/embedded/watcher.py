@@ -14,10 +14,10 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.clusters.base import ClusterError
+from harness.programs.paths import python_path
 
 if TYPE_CHECKING:
     from harness.clusters.embedded.records import Record
@@ -51,8 +51,6 @@ class Watcher:
 def watch(record: Record) -> Watcher:
     """Start a watcher for a cluster."""
     reading, writing = os.pipe()
-    package = str(Path(__file__).resolve().parents[3])
-    path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
     try:
         with (record.folder / "watcher.log").open("ab") as log:
             process = subprocess.Popen(
@@ -61,7 +59,7 @@ def watch(record: Record) -> Watcher:
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+                env={**os.environ, "PYTHONPATH": python_path(), "PYTHONDONTWRITEBYTECODE": "1"},
                 start_new_session=True,
             )
     except OSError as error:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.clusters.base import ClusterError
@@ -13,9 +11,11 @@ from harness.clusters.embedded.records import write_private
 from harness.clusters.kind import child
 from harness.clusters.kind.settings import MOST_NODES, base_of, configuration, settings
 from harness.clusters.local.tool import call, program, which
+from harness.programs.paths import python_path
 
 if TYPE_CHECKING:
     import threading
+    from pathlib import Path
 
     from harness.clusters.base import Progress
     from harness.clusters.local.records import Record
@@ -138,12 +138,6 @@ class Kind:
             within=within,
             log=record.log,
             # The user's own kubeconfig is not even read.
-            environment={"KUBECONFIG": str(record.kubeconfig), "PYTHONPATH": _path()},
+            environment={"KUBECONFIG": str(record.kubeconfig), "PYTHONPATH": python_path()},
             cancelled=cancelled,
         )
-
-
-def _path() -> str:
-    """Return where a child finds this package, wherever it stands."""
-    package = str(Path(__file__).resolve().parents[3])
-    return os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))

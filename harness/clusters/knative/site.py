@@ -13,15 +13,16 @@ import select
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.clusters.base import ClusterError
 from harness.clusters.embedded import ports, processes, records
 from harness.clusters.knative import isolation
+from harness.programs.paths import python_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from harness.clusters.embedded.records import Record
     from harness.clusters.knative.component import Component
@@ -85,8 +86,6 @@ def again(record: Record) -> None:
         return
     stop(record)  # what is left of one that was killed
     reading, writing = os.pipe()
-    package = str(Path(__file__).resolve().parents[3])
-    path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
     log = record.log(NAME)
     try:
         with log.open("ab") as output:
@@ -96,7 +95,7 @@ def again(record: Record) -> None:
                 stdout=output,
                 stderr=output,
                 cwd="/",
-                env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+                env={**os.environ, "PYTHONPATH": python_path(), "PYTHONDONTWRITEBYTECODE": "1"},
                 pass_fds=(writing,),
                 start_new_session=True,
             )
